@@ -2,13 +2,16 @@
 //!
 //! [`Evidence`] takes a run's events, live or from the store, and answers questions about a point's measured window.
 //! Each finding is one file in `findings/`: a question, what answers it, the threshold and where that comes from, and
-//! what to do next. [`verdict`](verdict()) names what limits the throughput, or says what would decide it. Nothing
-//! here knows a database or a clock: the same events give the same answer every time.
+//! what to do next. [`verdict`](verdict()) names what limits the throughput, or says what would decide it. What is said
+//! differently for a database engine is in `engine/`. Nothing here knows a database or a clock: the same events give the
+//! same answer every time.
 
 pub mod bands;
+mod change;
 mod class;
 mod durability;
 mod effect;
+mod engine;
 mod evidence;
 mod finding;
 mod findings;
@@ -26,6 +29,7 @@ pub mod tenants;
 mod verdict;
 mod wait_change;
 
+pub use change::{Change, HostSetting};
 pub use class::{Class, is_client};
 pub use durability::durability_given_up;
 pub use effect::{Effect, EffectBasis};
@@ -48,7 +52,7 @@ pub use noise::{
 };
 pub use other_processes::{HostResource, ProcessUse, top_processes};
 pub use pages::{PAGES, page, terms};
-pub use remedy::{Change, HostSetting, LARGE_GAIN, Remedy, Rules, remedies, rules_of_setting};
+pub use remedy::{LARGE_GAIN, Remedy, Rules, remedies, rules_of_setting};
 pub use verdict::{BottleneckOutcome, BottleneckVerdict, IndependentCounter, Share, verdict};
 pub use wait_change::{WaitChange, WaitLimit, wait_changes};
 

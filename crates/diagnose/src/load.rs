@@ -29,21 +29,6 @@ pub fn is_embedded(evidence: &Evidence) -> bool {
     evidence.context.environment("/embedded").and_then(serde_json::Value::as_bool).unwrap_or(false)
 }
 
-/// The name of the database's engine, such as "postgres"; empty where it is not known.
-pub(crate) fn engine(evidence: &Evidence) -> &str {
-    evidence.context.environment("/engine").and_then(serde_json::Value::as_str).unwrap_or_default()
-}
-
-/// Whether the database is a MySQL or MariaDB.
-pub(crate) fn is_mysql(evidence: &Evidence) -> bool {
-    engine(evidence) == "mysql"
-}
-
-/// Whether the database is a SQL Server.
-pub(crate) fn is_sqlserver(evidence: &Evidence) -> bool {
-    engine(evidence) == "sqlserver"
-}
-
 /// Share of its CPUs that the database uses by its own count; none where it does not count.
 pub(crate) fn cpu_by_the_server(evidence: &Evidence, point: u32) -> Option<f64> {
     let schedulers = evidence.mean(point, metric::SCHEDULERS).filter(|number| *number > 0.0)?;

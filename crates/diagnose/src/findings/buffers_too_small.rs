@@ -5,12 +5,13 @@
 //! data and 4 MB of buffers: 26 % of the pages missed, 36 reads and 13 writes per transaction, 42 % less throughput,
 //! and yet only 2 % of the sessions' time in waits for data files. So the cost of replacing pages is calculated.
 
-use kelvin_measure::observation::{CaptureTime, WaitGroup, WaitKind};
+use kelvin_measure::observation::CaptureTime;
 use kelvin_measure::text;
 
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, buffer_pool};
+use super::FindingDefinition;
+use crate::engine::{configured_buffers, engine_advice};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -53,29 +54,23 @@ pub(super) fn database(evidence: &Evidence) -> Option<f64> {
 
 /// The setting of the buffers' size, and the bytes with which the engine's documentation begins, where the host's memory is known.
 pub(crate) fn wanted(evidence: &Evidence) -> Option<(&'static str, f64)> {
-    let pool = buffer_pool::configured_pool(evidence);
+    let pool = configured_buffers(evidence);
     let megabyte = 1_048_576.0;
     Some((pool.setting, (memory(evidence)? * pool.share / megabyte).floor() * megabyte))
-}
-
-fn waits_for_data(group: &WaitGroup) -> bool {
-    let event = group.event.as_str();
-    group.kind == WaitKind::DataRead
-        || group.kind == WaitKind::DataWrite
-            && (event.starts_with("DataFile") && event != "DataFileExtend" || event == "data write")
-        || group.kind == WaitKind::Latch && matches!(event, "BufferMapping" | "buffer_mapping")
 }
 
 /// Share of the sessions' time in waits for data files.
 pub(super) fn waiting(evidence: &Evidence, point: u32) -> Option<f64> {
     let active = evidence.active(point, is_client);
-    let waiting: f64 = active.groups.iter().filter(|(group, _)| waits_for_data(group)).map(|(_, s)| s).sum();
+    let engine = engine_advice(evidence);
+    let replacing = active.groups.iter().filter(|(group, _)| engine.replaces_pages(group));
+    let waiting: f64 = replacing.map(|(_, sessions)| sessions).sum();
     (active.sessions() > 0.0).then(|| waiting / active.sessions())
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let pool = buffer_pool::configured_pool(evidence);
-    let buffers = pool.bytes?;
+    let pool = configured_buffers(evidence);
+    let buffers = evidence.setting_number(pool.setting)?;
     let database = database(evidence)?;
     let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;
     let reads = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;

@@ -1,7 +1,8 @@
 //! Were sessions opened again and again during the load?
 
 use super::FindingDefinition;
-use crate::load::{is_mysql, is_sqlserver, server_is_here};
+use crate::engine::engine_advice;
+use crate::load::server_is_here;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 use kelvin_measure::text;
 use kelvin_observe::metric;
@@ -11,22 +12,8 @@ pub(super) const ABOUT: FindingDefinition =
 
 /// New sessions a second from which it is more than monitoring.
 const RATE: f64 = 5.0;
-/// Milliseconds of CPU that a new PostgreSQL session takes at least, from the fork to the first statement's catalogue
-/// lookups: 1.5 to 4 ms on machines of 2015 to 2023; the lower end, so that the estimate is no exaggeration.
-const CPU_MS: f64 = 1.5;
-/// The same of MySQL and MariaDB, where it is a thread: 0.09 to 0.17 ms on MariaDB 10.11, with and without its thread cache, by a
-/// socket or TCP, without TLS (4000 connections each).
-const THREAD_CPU_MS: f64 = 0.1;
 /// Share of the host's CPUs for that from which it may limit: as other processes in `noisy-neighbour`.
 const SHARE: f64 = 0.08;
-
-const PROCESSES: &str = "5 new sessions per second; red if opening them takes 8 % of the database's host's CPUs or more at \
-    1.5 ms each, the lower end of what a new PostgreSQL session costs";
-const THREADS: &str = "5 new sessions per second; red if opening them takes 8 % of the database's host's CPUs or more at \
-    0.1 ms each, the lower end of what a new session of MariaDB costs without TLS";
-
-const LOGINS: &str = "5 logins per second; never red, because the cost of a login to SQL Server was not \
-measured";
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
     evidence.points().filter_map(|point| of_point(evidence, point)).collect()
@@ -39,26 +26,17 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let transactions = point.transactions().good() as f64 / window.seconds();
     // The CPUs that are known are the client's.
     let cpus = if server_is_here(evidence) { crate::load::cpus(evidence) } else { None };
-    let (threads, logins) = (is_mysql(evidence), is_sqlserver(evidence));
-    let each = if threads { THREAD_CPU_MS } else { CPU_MS };
-    let used = rate * each / 1e3;
-    let share = cpus.map(|cpus| used / cpus).filter(|_| !logins);
+    let engine = engine_advice(evidence).sessions();
+    let used = engine.opening_cpu_ms.map(|each| rate * each / 1e3);
+    let share = cpus.zip(used).map(|(cpus, used)| used / cpus);
     let own = transactions > 0.0 && rate >= transactions / 2.0;
     let mut facts = vec![
-        EvidenceLine::new(
-            match () {
-                () if threads => "attempts to connect per second",
-                () if logins => "logins per second",
-                () => "new sessions per second",
-            },
-            text::number(rate),
-        ),
+        EvidenceLine::new(engine.opened, text::number(rate)),
         EvidenceLine::new("transactions per second", text::number(transactions)),
     ];
-    if !logins {
-        let each = format!("{used:.2} (at least {each} ms each)");
-        facts.push(EvidenceLine::new("CPUs for opening them", each));
-    }
+    facts.extend(engine.opening_cpu_ms.zip(used).map(|(each, used)| {
+        EvidenceLine::new("CPUs for opening them", format!("{used:.2} (at least {each} ms each)"))
+    }));
     if own {
         facts.push(EvidenceLine::new(
             "whose",
@@ -74,18 +52,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     facts.extend(
         evidence.setting("thread_cache_size").map(|value| EvidenceLine::new("thread_cache_size", value)),
     );
-    let mut next = String::from(match () {
-        () if threads => {
-            "Find out who connects (performance_schema.hosts, the general log), and keep the sessions open in a pool"
-        }
-        () if logins => {
-            "Find out who connects (host_name and program_name of sys.dm_exec_sessions, by login_time), and use the driver's \
-             connection pool: reusing a pooled connection is not a login"
-        }
-        () => {
-            "Find out who connects (log_connections), and put a pooler in between or keep the sessions open"
-        }
-    });
+    let mut next = String::from(engine.opening_next);
     // Most of them found no thread to take over.
     if created.is_some_and(|created| created >= rate / 2.0) {
         next.push_str("; until then raise thread_cache_size, so that fewer connections need a new thread");
@@ -100,19 +67,13 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         effect: Effect::up_to_or(
             share,
             EffectBasis::Throughput,
-            if logins {
-                "the cost of a login to SQL Server was not measured"
-            } else {
-                "the number of CPUs of the database's host is not known"
+            match used {
+                None => engine.opening_unknown,
+                Some(_) => "the number of CPUs of the database's host is not known",
             },
         ),
         below_precision: false,
-        threshold: match () {
-            () if threads => THREADS,
-            () if logins => LOGINS,
-            () => PROCESSES,
-        }
-        .into(),
+        threshold: engine.opening_threshold.into(),
         next,
     })
 }

@@ -5,7 +5,8 @@
 use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, buffer_pool, buffers_too_small};
+use super::{FindingDefinition, buffers_too_small};
+use crate::engine::configured_buffers;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -31,18 +32,19 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let device = evidence.file_location("data")?.device.as_ref()?;
     let pages = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
     let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS).unwrap_or(0.0);
-    let pool = buffer_pool::configured_pool(evidence);
+    let pool = configured_buffers(evidence);
     if pages < FEW || pages / (pages + hits) < MISSED {
         return None;
     }
-    let asked = pages * pool.page;
+    let asked = pages * pool.page_bytes(evidence);
     let delivered = evidence.mean(point, &metric::disk(device, "rkb_s"))? * 1024.0;
     if delivered >= ANSWERED * asked {
         return None;
     }
     let database = buffers_too_small::database(evidence);
     // A database within its buffers is only filling them.
-    if database.zip(pool.bytes).is_some_and(|(bytes, buffers)| bytes <= buffers) {
+    let buffers = evidence.setting_number(pool.setting);
+    if database.zip(buffers).is_some_and(|(bytes, buffers)| bytes <= buffers) {
         return None;
     }
     let waiting = buffers_too_small::waiting(evidence, point);

@@ -1,6 +1,7 @@
 //! Does InnoDB bypass the kernel's page cache?
 
-use super::{FindingDefinition, buffer_pool, buffers_too_small, setting};
+use super::{FindingDefinition, buffers_too_small, setting};
+use crate::engine::configured_buffers;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
 
@@ -20,11 +21,12 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         (None, Some(method)) => ("innodb_flush_method", method),
     };
     let value = if value.is_empty() { "FSYNC".to_owned() } else { value };
-    let pool = buffer_pool::configured_pool(evidence);
+    let pool = configured_buffers(evidence);
+    let buffers = evidence.setting_number(pool.setting);
     let database = buffers_too_small::database(evidence);
-    let beyond = database.zip(pool.bytes).is_some_and(|(database, pool)| database > pool);
+    let beyond = database.zip(buffers).is_some_and(|(database, buffers)| database > buffers);
     let mut facts = vec![EvidenceLine::new(name, value.to_lowercase())];
-    facts.extend(pool.bytes.map(|bytes| EvidenceLine::new(pool.setting, text::memory(bytes))));
+    facts.extend(buffers.map(|bytes| EvidenceLine::new(pool.setting, text::memory(bytes))));
     facts.extend(database.map(|bytes| EvidenceLine::new("database", text::memory(bytes))));
     vec![Finding {
         id: ABOUT.id,

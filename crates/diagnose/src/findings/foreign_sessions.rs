@@ -4,7 +4,7 @@ use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_measure::text;
 
 use super::FindingDefinition;
-use crate::load::{is_mysql, is_sqlserver};
+use crate::engine::engine_advice;
 use crate::noise::is_accepted;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
@@ -80,17 +80,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         effect: Effect::unknown("the CPU, device and lock use of these sessions is not counted by session"),
         below_precision: false,
         threshold: "0.05 active sessions on average (one session active for 0.5 of 10 seconds)".into(),
-        next: if is_sqlserver(evidence) {
-            "End these sessions before the run: `SELECT session_id, program_name, status, open_transaction_count FROM \
-            sys.dm_exec_sessions` lists them."
-        } else if is_mysql(evidence) {
-            "End these sessions before the run: `SHOW PROCESSLIST` lists them, `SELECT * FROM \
-            information_schema.INNODB_TRX` lists their open transactions."
-        } else {
-            "End these sessions before the run: `SELECT pid, application_name, state, xact_start FROM \
-            pg_stat_activity` lists them, `pg_blocking_pids(pid)` shows which of them block a session."
-        }
-        .into(),
+        next: engine_advice(evidence).sessions().list.into(),
     })
 }
 

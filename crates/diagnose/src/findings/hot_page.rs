@@ -4,7 +4,7 @@ use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_measure::text;
 
 use super::{FindingDefinition, buffers_too_small, hot_rows, scan_without_index, tempdb_contention};
-use crate::load::is_sqlserver;
+use crate::engine::engine_advice;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -57,6 +57,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         ))
     };
     facts.extend(active.groups.iter().filter_map(of).take(3));
+    let engine = engine_advice(evidence).queues();
     Some(Finding {
         id: ABOUT.id,
         severity: if share >= LIMIT && waiting >= 1.0 && !explained {
@@ -76,18 +77,10 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             unless hot rows, too small buffers or scans explain it; in one study, sessions spent more than \
             70 % of their time waiting for one page that held 33 warehouse rows"
             .into(),
-        next: if let Some(next) = next_by_statement(evidence, point, &active.groups) {
-            next
-        } else if is_sqlserver(evidence) {
-            "Spread the rows over more pages. For TPROC-C, `--fill-page` builds warehouse and district with \
-            one row per page; as an A/B: `kelvin run --print-spec > a.toml` with the flags of this run, the \
-            same with `--fill-page` as b.toml, then `kelvin ab a.toml b.toml`. For an index into whose end \
-            all users insert: OPTIMIZE_FOR_SEQUENTIAL_KEY, or hash partitions."
-        } else {
-            "Spread the rows over more pages: a lower fillfactor and a rewrite (`vacuum full`) for small \
-            tables that all users update, hash partitions for an index into whose end all users insert."
-        }
-        .into(),
+        next: next_by_statement(evidence, point, &active.groups)
+            .filter(|_| !engine.page_of_inserts)
+            .unwrap_or(engine.page)
+            .into(),
     })
 }
 
@@ -96,9 +89,6 @@ fn next_by_statement(evidence: &Evidence, point: u32, groups: &[(WaitGroup, f64)
     let query = groups.iter().find_map(|(group, _)| group.query.filter(|_| waits_for_a_page(group)))?;
     let (statements, _) = evidence.statements(point)?;
     let text = statements.iter().find(|one| one.query == query)?.text.trim_start().to_lowercase();
-    if is_sqlserver(evidence) {
-        return None;
-    }
     if text.contains("nextval") {
         return Some(
             "Each number of the sequence is taken from one page: give the sequence a cache (`alter sequence \

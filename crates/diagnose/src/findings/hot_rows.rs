@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelvin_measure::observation::{Blocker, CaptureTime, WaitGroup, WaitKind};
 
 use super::{FindingDefinition, scan_without_index};
+use crate::engine::engine_advice;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition =
@@ -131,8 +132,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
 fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
     let looks = evidence.blockers(point);
     let opened = evidence.window(point).map_or(0, |window| window.from);
-    // Its sessions have no name set by their client.
-    let mysql = crate::load::is_mysql(evidence);
+    let named_by_account = engine_advice(evidence).sessions().named_by_account;
     let mut applications: BTreeMap<&str, usize> = BTreeMap::new();
     // By process, which is seen again and again: its oldest transaction.
     let mut oldest: BTreeMap<i64, (f64, &Blocker)> = BTreeMap::new();
@@ -151,7 +151,7 @@ fn holders_of(evidence: &Evidence, point: u32) -> Vec<EvidenceLine> {
     let mut facts: Vec<EvidenceLine> = applications
         .into_iter()
         .map(|(name, seen)| {
-            let who = if mysql {
+            let who = if named_by_account {
                 format!("account \"{name}\"")
             } else if name.is_empty() {
                 "sessions without an application name".into()

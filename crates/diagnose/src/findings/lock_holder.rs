@@ -10,6 +10,7 @@ use kelvin_measure::observation::Blocker;
 use kelvin_measure::{Nanos, text};
 
 use super::{FindingDefinition, effect};
+use crate::engine::engine_advice;
 use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, Span};
 
@@ -81,6 +82,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let one = worst.worst;
     let lock = if one.lock.is_empty() { "a lock" } else { &one.lock };
     let waiting = one.number_waiting() as usize;
+    let engine = engine_advice(evidence).sessions();
+    let (before_pid, after_pid) = engine.end;
     Some(Finding {
         id: ABOUT.id,
         severity: if share >= WANTED || costly { Severity::Red } else { Severity::Amber },
@@ -105,14 +108,10 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         ),
         next: format!(
             "Find out why this session does not end its transaction, and repeat the run without it: its \
-             statement is above. It can be ended with {}; {}",
-            if crate::load::is_mysql(evidence) || crate::load::is_sqlserver(evidence) {
-                format!("KILL {}", one.pid)
-            } else {
-                format!("pg_terminate_backend({})", one.pid)
-            },
+             statement is above. It can be ended with {before_pid}{}{after_pid}; {}",
+            one.pid,
             if one.doing == "Idle in transaction" {
-                "idle_in_transaction_session_timeout (MariaDB: idle_transaction_timeout) ends such sessions."
+                engine.idle
             } else {
                 "keep DDL out of the measured window."
             }
@@ -130,8 +129,7 @@ fn usual_seconds(point: &PointEvidence) -> Option<f64> {
 /// Transactions that were seen with others waiting for them, whoever they waited for being one of them left out. A process
 /// with the same transaction at the next look is one: its age has grown by the time between them at least.
 fn held(evidence: &Evidence, point: u32, window: Span, users: f64) -> Vec<Held<'_>> {
-    // MySQL's ages are whole seconds; PostgreSQL's are read a moment before the look's time.
-    let slack = if crate::load::is_mysql(evidence) { 1.0 } else { 0.1 };
+    let slack = engine_advice(evidence).sessions().age_error;
     let mut all: Vec<Held<'_>> = Vec::new();
     let looks = evidence.blockers(point);
     for (index, (at, blockers)) in looks.iter().enumerate() {

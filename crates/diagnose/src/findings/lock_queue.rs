@@ -4,7 +4,7 @@ use kelvin_measure::observation::{WaitGroup, WaitKind};
 use kelvin_measure::text;
 
 use super::{FindingDefinition, lock_holder};
-use crate::load::is_mysql;
+use crate::engine::engine_advice;
 use crate::verdict::time::model;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity, is_client};
 
@@ -19,73 +19,10 @@ const KNOWN: f64 = 0.1;
 /// And their number: less is no queue.
 const SESSIONS: f64 = 0.5;
 
-/// What a lock is for and what helps, by a part of its name in the engine's words.
-const REMEDIES: [(&str, &str, &str); 9] = [
-    (
-        "extend",
-        "the extension of a table or index",
-        "Each session that needs a new page waits for the one that adds it: insert many rows with one statement (COPY), use hash \
-        partitions, or PostgreSQL 16 or later, which adds many pages at a time.",
-    ),
-    (
-        "advisory",
-        "advisory locks",
-        "The application takes them itself (`pg_advisory_lock`): hold them for less time, or use more than one key.",
-    ),
-    (
-        "relation",
-        "locks of tables",
-        "A statement changes the definition of a table, or locks the whole table (DDL, `lock table`, \
-        `truncate`, `vacuum full`): keep it out of the measured window, or give it a lock_timeout, since all \
-        others queue behind it while it waits.",
-    ),
-    (
-        "virtualxid",
-        "the end of other transactions",
-        "`create index concurrently` and similar commands wait for all older transactions: keep them out of \
-            the measured window.",
-    ),
-    (
-        "object",
-        "locks of database objects",
-        "They are taken to create and drop objects, and by `notify` at commit: do not create objects in \
-            transactions, and send fewer notifications.",
-    ),
-    (
-        "spectoken",
-        "insertions with ON CONFLICT",
-        "Several sessions insert the same key with `on conflict`: give each key one session, or check first \
-            whether the row exists.",
-    ),
-    (
-        "metadata lock",
-        "metadata locks",
-        "A statement changes the definition of a table while transactions use it: keep DDL out of the \
-        measured window, and end open transactions first.",
-    ),
-    (
-        "user lock",
-        "user locks",
-        "The application takes them itself (`get_lock`): hold them for less time, or use more than one name.",
-    ),
-    (
-        "table level lock",
-        "locks of tables",
-        "The table's engine locks it as a whole (MyISAM, Aria, MEMORY), or `lock tables` does: use InnoDB.",
-    ),
-];
-
 const OTHERWISE: &str = "Look the name up in the server's manual; shorter transactions and fewer sessions shorten any such queue.";
 
 fn waits_for_a_lock(group: &WaitGroup) -> bool {
     group.kind == WaitKind::Lock
-}
-
-/// What a lock is for, and what helps.
-fn remedy(event: &str) -> (Option<&'static str>, &'static str) {
-    let event = event.to_lowercase();
-    let found = REMEDIES.iter().find(|(name, ..)| event.contains(name));
-    found.map_or((None, OTHERWISE), |(_, what, remedy)| (Some(what), remedy))
 }
 
 fn find(evidence: &Evidence) -> Vec<Finding> {
@@ -125,8 +62,11 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         let one = statements.iter().find(|one| one.query == query)?;
         Some(EvidenceLine::new("statement with the most waiting sessions", text::statement(&one.text)))
     }));
-    let (what, next) = remedy(event);
-    let what = what.map_or_else(|| format!("the lock {event}"), str::to_owned);
+    let engine = engine_advice(evidence).queues();
+    let name = event.to_lowercase();
+    let known = engine.locks.iter().find(|(part, ..)| name.contains(part));
+    let (what, next) = known
+        .map_or_else(|| (format!("the lock {event}"), OTHERWISE), |(_, what, next)| ((*what).into(), *next));
     Some(Finding {
         id: ABOUT.id,
         // Whether the queue limits is what the verdict says; this finding names the lock.
@@ -136,16 +76,7 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         evidence: facts,
         effect: Effect::up_to(of_time.min(1.0), EffectBasis::TransactionTime),
         below_precision: false,
-        threshold: if is_mysql(evidence) {
-            "one kind of lock other than row locks: amber from 10 % of the active sessions and half a \
-             session; a single transaction that holds it is reported by lock-holder only if it holds a row \
-             lock"
-        } else {
-            "one kind of lock other than row locks: amber from 10 % of the active sessions and half a \
-             session, unless one transaction held it for long (lock-holder); the verdict shows whether it is \
-             the limit"
-        }
-        .into(),
+        threshold: engine.lock_threshold.into(),
         next: next.into(),
     })
 }
@@ -208,7 +139,8 @@ mod tests {
             (group("Lock", "Waiting for table metadata lock", WaitKind::Lock), 4.0),
             (group("CPU", "", WaitKind::Cpu), 4.0),
         ];
-        let one = find(&Staged::new().states(&states).done()).pop().unwrap();
+        let mysql = Staged::new().environment(serde_json::json!({ "engine": "mysql" }));
+        let one = find(&mysql.states(&states).done()).pop().unwrap();
         assert!(one.title.contains("metadata locks") && one.next.contains("DDL"), "{one:?}");
     }
 }

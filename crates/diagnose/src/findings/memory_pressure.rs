@@ -1,6 +1,7 @@
 //! Did tasks wait for memory?
 
 use super::{FindingDefinition, swapping};
+use crate::engine::engine_advice;
 use crate::{
     Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, ProcessUse, Severity, top_processes,
 };
@@ -57,9 +58,11 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             "amber when at least one task waited for memory for 2 % of the time, red when all tasks waited \
             for 5 % of the time (kernel pressure stall information; the verdict uses the same counter)"
                 .into(),
-        next: "Find out what uses the memory (shared_buffers, work_mem × users, other processes, a control \
-            group's limit) and reduce it, or add memory to the host."
-            .into(),
+        next: format!(
+            "Find out what uses the memory ({}, other processes, a control group's limit) and reduce it, or \
+            add memory to the host.",
+            engine_advice(evidence).host().memory
+        ),
     })
 }
 

@@ -8,6 +8,7 @@ use kelvin_measure::text;
 use super::FindingDefinition;
 use super::query_plans::{self, Affected};
 use super::stale_statistics;
+use crate::engine::engine_advice;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding};
 
 pub(super) const ABOUT: FindingDefinition =
@@ -23,16 +24,6 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
 
 const THRESHOLD: &str = "a plan node whose rows per loop differ from the estimate by a factor of 100 or \
 more, with 1,000 rows or more in total";
-const NEXT: &str = "Run `analyze` on the tables below these nodes; for columns that depend on each other \
-    `create statistics`, for columns with a skewed distribution a higher statistics target. Then compare the \
-    plans: a wrong estimate is harmful only if it leads to a slow plan.";
-
-const NEXT_MYSQL: &str = "Run `analyze table` on the tables that these nodes read; if the estimates for an \
-index stay wrong, with a larger `stats_sample_pages`. For a condition on columns without an index, create \
-histograms (MariaDB: `analyze table … persistent for columns (…) indexes ()`; MySQL: `analyze table … update \
-histogram on …`); for columns that depend on each other, of which neither server keeps statistics, an index \
-on all of them. Then compare the plans: a wrong estimate is harmful only if it leads to a slow plan.";
-
 /// The plans in the server's log that missed, the worst first.
 fn logged(evidence: &Evidence) -> Vec<Misestimate> {
     let of_plan = |one: &Occurrence| {
@@ -70,7 +61,7 @@ fn of_statements(evidence: &Evidence) -> Option<Finding> {
     let more = if wrong.len() > 1 { format!(", and {} more", wrong.len() - 1) } else { String::new() };
     let mut found = Finding {
         threshold: THRESHOLD.into(),
-        next: NEXT.into(),
+        next: engine_advice(evidence).statistics().estimates.into(),
         ..query_plans::amber(
             ABOUT.id,
             format!("A statement was planned with wrong row estimates: {}{more}", node(first)),
@@ -157,7 +148,7 @@ fn of_samples(evidence: &Evidence) -> Option<Finding> {
     };
     let mut found = Finding {
         threshold: SAMPLED.into(),
-        next: if crate::load::is_mysql(evidence) { NEXT_MYSQL } else { NEXT }.into(),
+        next: engine_advice(evidence).statistics().estimates.into(),
         ..query_plans::amber(
             ABOUT.id,
             format!("A statement was planned with wrong row estimates: {}", first.node.node),
@@ -185,7 +176,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     let title = format!("{} planned with wrong row estimates", wrong.subject("was", "were"));
     let mut found = Finding {
         threshold: THRESHOLD.into(),
-        next: NEXT.into(),
+        next: engine_advice(evidence).statistics().estimates.into(),
         ..query_plans::amber(
             ABOUT.id,
             title,

@@ -4,7 +4,7 @@ use kelvin_measure::observation::{CaptureTime, Relation, StatementTotals};
 use kelvin_measure::text;
 
 use super::FindingDefinition;
-use crate::load::is_sqlserver;
+use crate::engine::engine_advice;
 use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
@@ -69,23 +69,23 @@ fn too_many(rows: u64) -> u64 {
 /// off; it does not renew stale ones, either, then.
 pub(crate) fn tables(evidence: &Evidence) -> Vec<&Relation> {
     let Some((relations, _)) = evidence.relations(CaptureTime::Before) else { return Vec::new() };
-    let sqlserver = is_sqlserver(evidence);
-    if sqlserver && evidence.setting(AUTOMATIC) != Some("off") {
+    let automatic = engine_advice(evidence).statistics().automatic;
+    if automatic.is_some_and(|setting| evidence.setting(setting) != Some("off")) {
         return Vec::new();
     }
     let wanted = |table: &&Relation| {
         let Some(rows) = table.rows.filter(|rows| table.kind == "table" && *rows >= ROWS) else {
             return false;
         };
-        let stale = sqlserver && table.changed_since_analyze.is_some_and(|changes| changes > too_many(rows));
+        let stale = automatic.is_some()
+            && table.changed_since_analyze.is_some_and(|changes| changes > too_many(rows));
         stale || table.analyzed == Some(false)
     };
     relations.iter().filter(wanted).collect()
 }
 
-const AUTOMATIC: &str = "is_auto_update_stats_on";
-
-fn of_sqlserver(tables: &[&Relation]) -> Finding {
+/// Of a server that makes and renews them itself, unless that is off.
+fn of_automatic(tables: &[&Relation]) -> Finding {
     let rows = |value: Option<u64>| text::rounded(value.unwrap_or(0) as f64);
     let fact = |table: &&Relation| {
         let state = match table.changed_since_analyze.filter(|_| table.analyzed == Some(true)) {
@@ -126,8 +126,9 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     if tables.is_empty() {
         return Vec::new();
     }
-    if is_sqlserver(evidence) {
-        return vec![of_sqlserver(&tables)];
+    let engine = engine_advice(evidence).statistics();
+    if engine.automatic.is_some() {
+        return vec![of_automatic(&tables)];
     }
     let fact = |table: &&Relation| {
         EvidenceLine::new(
@@ -169,12 +170,14 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
             "the plans based on statistics were not run",
         ),
         below_precision: false,
-        threshold: "a table of 1000 rows or more without planner statistics: its plans rely on guesses, and \
-            may change during the run when autovacuum analyzes the table; red if statements that read such a table take \
+        threshold: format!(
+            "a table of 1000 rows or more without planner statistics: its plans rely on guesses, and \
+            may change during the run {}; red if statements that read such a table take \
             30 % of the statements' time and read 50 blocks or more for each row that they return, excluding \
-            aggregates"
-            .into(),
-        next: "Run `analyze` (or `vacuum analyze`) after loading, before every run.".into(),
+            aggregates",
+            engine.plans_change
+        ),
+        next: engine.after_loading.into(),
     }]
 }
 
@@ -211,7 +214,11 @@ mod tests {
                 ..table("dbo.stock", 100_000, 0)
             };
             let staged = Staged::new().environment(serde_json::json!({"engine": "sqlserver"}));
-            let staged = staged.setting(AUTOMATIC, automatic).relations(CaptureTime::Before, vec![stock], 1);
+            let staged = staged.setting("is_auto_update_stats_on", automatic).relations(
+                CaptureTime::Before,
+                vec![stock],
+                1,
+            );
             let evidence = staged.done();
             let found = find(&evidence);
             (crate::remedies(&evidence, &found), found)

@@ -3,7 +3,6 @@
 mod adaptive_hash_latch;
 mod autovacuum_in_window;
 mod binlog_sync;
-mod buffer_pool;
 pub(crate) mod buffers_too_small;
 mod causes;
 mod changed_plan;

@@ -43,7 +43,7 @@ impl Staged {
     pub(crate) fn of(workload: &str, users: u32, warehouses: u32) -> Self {
         let spec = json!({ "workload": workload, "tproc-c": { "warehouses": warehouses } });
         let series = vec![Series::transaction("New-Order", true)];
-        let mut context = Context::default().with_environment(spec, json!({}));
+        let mut context = Context::default().with_environment(spec, json!({ "engine": "postgres" }));
         (context.workload, context.series) = (workload.into(), series);
         let mut evidence = Evidence::new(context);
         for (phase, at, planned) in [
@@ -64,8 +64,11 @@ impl Staged {
         self
     }
 
-    /// In this environment.
-    pub(crate) fn environment(mut self, environment: serde_json::Value) -> Self {
+    /// In this environment; of PostgreSQL, unless it names another engine.
+    pub(crate) fn environment(mut self, mut environment: serde_json::Value) -> Self {
+        if environment["engine"].is_null() {
+            environment["engine"] = "postgres".into();
+        }
         let spec = self.evidence.context.spec("").cloned().unwrap_or_default();
         self.evidence.context =
             std::mem::take(&mut self.evidence.context).with_environment(spec, environment);

@@ -4,28 +4,34 @@ use kelvin_measure::observation::{CaptureTime, Relation};
 use kelvin_measure::text;
 
 use super::misestimate;
+use crate::engine::{NodeKinds, StatisticsAdvice, engine_advice};
 use crate::{Evidence, EvidenceLine, Finding};
 
 /// Share of a table's rows whose changes may explain a wrong number: after so many, autovacuum updates the statistics
 /// (`autovacuum_analyze_scale_factor`), unless it is off, slow or set otherwise.
 const STALE: f64 = 0.1;
 
-/// The node of MySQL and MariaDB for which the optimizer always expects the number of rows in the table's statistics: for a scan of an index
-/// in the order of ORDER BY … LIMIT it expects fewer.
-const WHOLE: &str = "Table scan";
+/// The kinds of the engine's nodes, if statistics may be stale without a sign.
+fn kinds(evidence: &Evidence) -> Option<NodeKinds> {
+    engine_advice(evidence).statistics().uncounted
+}
+
+/// The kind of a node that reads a table.
+fn kind(node: &str) -> Option<&str> {
+    node.split_once(" on ").map(|(kind, _)| kind)
+}
 
 /// The table that a node reads ("Index Scan on public.orders using public.i"), if its statistics are stale.
 fn table_of<'a>(evidence: &'a Evidence, node: &str) -> Option<&'a Relation> {
     let table = named(evidence, node)?;
-    let reads_all = node.split_once(" on ").is_some_and(|(kind, _)| kind == WHOLE);
+    let reads_all = kinds(evidence).is_some_and(|kinds| kind(node) == Some(kinds.whole_table));
     // One without any is missing-statistics.
     ((reads_all || is_changed(table)) && table.analyzed != Some(false)).then_some(table)
 }
 
-/// The same, if new statistics may help. Those of an index may be stale on MySQL and MariaDB without a sign: the server counts changes since
-/// its start.
+/// The same, if new statistics may help. Those of an index may be stale without a sign.
 fn renewable<'a>(evidence: &'a Evidence, node: &str) -> Option<&'a Relation> {
-    let reads = crate::load::is_mysql(evidence) && !node.starts_with("Filter on ");
+    let reads = kinds(evidence).is_some_and(|kinds| kind(node) != Some(kinds.filter));
     table_of(evidence, node).or_else(|| named(evidence, node).filter(|_| reads))
 }
 
@@ -117,17 +123,9 @@ pub(super) fn name_cause<'n>(
     let line =
         |table: &&Relation| EvidenceLine::new(format!("stale statistics of {}", table.name), fact(table));
     finding.evidence.extend(tables.iter().take(5).map(line));
-    let (how, why) = if crate::load::is_mysql(evidence) {
-        (
-            "analyze table",
-            "InnoDB did not update them after changes to a tenth of the rows: innodb_stats_auto_recalc, or STATS_AUTO_RECALC of the \
-             table, may be off",
-        )
-    } else {
-        ("analyze", "autovacuum did not: it may be off, behind, or set to wait for more changes")
-    };
+    let StatisticsAdvice { renew, renewed_by, .. } = engine_advice(evidence).statistics();
     finding.next = format!(
-        "Run `{how}` on {names}, and find out why {why}. If estimates stay wrong, there is another cause. {}",
+        "{renew} {names}, and find out why {renewed_by}. If estimates stay wrong, there is another cause. {}",
         finding.next
     );
 }

@@ -1,6 +1,7 @@
 //! Did the host swap during the window?
 
 use super::FindingDefinition;
+use crate::engine::engine_advice;
 use crate::{
     Effect, EffectBasis, Evidence, EvidenceLine, Finding, HostResource, ProcessUse, Severity, top_processes,
 };
@@ -55,10 +56,11 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
             "red from 10 pages per second read from swap (the verdict's own threshold: results from a \
             swapping host are unusable), amber from 10 pages per second written to swap"
                 .into(),
-        next:
-            "Give less memory to shared_buffers, work_mem × users or other processes, or add memory to the \
-            host; `swapoff` shows whether everything fits."
-                .into(),
+        next: format!(
+            "Give less memory to {} or other processes, or add memory to the host; `swapoff` shows whether \
+            everything fits.",
+            engine_advice(evidence).host().memory
+        ),
     })
 }
 

@@ -6,7 +6,7 @@ use kelvin_observe::metric;
 
 use super::query_plans::{self, Affected};
 use super::{FindingDefinition, buffers_too_small};
-use crate::load::{is_mysql, is_sqlserver};
+use crate::engine::engine_advice;
 use crate::noise::WANTED;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, PointEvidence, Severity};
 
@@ -37,8 +37,11 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     if let Some(finding) = of_queries(evidence) {
         return vec![finding];
     }
-    let of = if is_mysql(evidence) { of_mysql } else { of_point };
-    evidence.points().filter_map(|point| of(evidence, point)).collect()
+    let found = evidence.points().filter_map(|point| {
+        let counted = is_counted(evidence, point.point);
+        if counted { of_counts(evidence, point) } else { of_point(evidence, point) }
+    });
+    found.collect()
 }
 
 /// By the plans of the queries themselves, where they are known.
@@ -60,9 +63,7 @@ fn of_queries(evidence: &Evidence) -> Option<Finding> {
     );
     Some(Finding {
         threshold: "1 MB of temporary files by a query, when it was executed once more after the load".into(),
-        next: "Raise work_mem (each sort and each process of a query can use it, a hash hash_mem_multiplier \
-            times as much); if there are many other sessions, raise it only for those of these queries."
-            .into(),
+        next: engine_advice(evidence).spills().next_of_queries.into(),
         ..query_plans::amber(ABOUT.id, title, facts, spilled.effect(|_| 1.0))
     })
 }
@@ -76,14 +77,12 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let mut spilled: Vec<&StatementTotals> =
         statements.iter().filter(|one| one.temporary_bytes.is_some_and(|bytes| bytes > 0)).collect();
     spilled.sort_by_key(|one| std::cmp::Reverse(one.temporary_bytes));
-    let tempdb = is_sqlserver(evidence);
-    let rate = if tempdb {
-        // The server counts them by statement and not in all.
-        let bytes: u64 = spilled.iter().filter_map(|one| one.temporary_bytes).sum();
-        bytes as f64 / evidence.window(point.point)?.seconds().max(f64::MIN_POSITIVE)
-    } else {
-        evidence.mean(point.point, metric::TEMPORARY_BYTES)?
-    };
+    let engine = engine_advice(evidence).spills();
+    let seconds = evidence.window(point.point)?.seconds().max(f64::MIN_POSITIVE);
+    // Where the server does not count them in all, it counts them by statement.
+    let rate = evidence.mean(point.point, metric::TEMPORARY_BYTES).unwrap_or_else(|| {
+        spilled.iter().filter_map(|one| one.temporary_bytes).sum::<u64>() as f64 / seconds
+    });
     if rate < RATE {
         return None;
     }
@@ -98,8 +97,8 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         |one: &&StatementTotals| (2e3 * one.temporary_bytes.unwrap_or(0) as f64 / FASTEST).min(one.total_ms);
     let files: f64 = spilled.iter().map(of_files).sum();
     let least = (total > 0.0 && !spilled.is_empty()).then(|| files / total);
-    let red = !tempdb && room && least.is_some_and(|least| least >= WANTED);
-    let place = if tempdb { "tempdb" } else { "temporary files" };
+    let red = engine.memory_is_set && room && least.is_some_and(|least| least >= WANTED);
+    let place = engine.place;
     let mut facts = vec![EvidenceLine::new(format!("written to {place}"), text::disk_rate(rate))];
     facts.extend(least.map(|least| {
         EvidenceLine::new("to write and read them at 1 GB/s, of the statements' time", text::percent(least))
@@ -122,36 +121,27 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         point: Some(point.point),
         title: format!("Statements spilled {} to {place}", text::disk_rate(rate)),
         evidence: facts,
-        effect: Effect::up_to_or(
-            share,
-            EffectBasis::StatementTime,
-            "which statements spilled is not known (pg_stat_statements)",
-        ),
+        effect: Effect::up_to_or(share, EffectBasis::StatementTime, engine.unknown),
         below_precision: false,
-        threshold: if tempdb { TO_TEMPDB } else { TO_FILES }.into(),
-        next: if tempdb { GRANTS } else { WORK_MEM }.into(),
+        threshold: engine.threshold.into(),
+        next: engine.next.into(),
     })
 }
-
-const TO_FILES: &str = "1 MB/s of temporary files; red if writing and reading them would take 10 % of the statements' time even at \
-    1 GB/s, as in the page cache, and a quarter of the host's memory can hold three times the size of their files for all users";
-const WORK_MEM: &str = "Raise work_mem for the statements that spill (each sort and hash of each session can use this much), or create \
-    an index that provides the required order; `kelvin advise --prove` measures the gain.";
-const TO_TEMPDB: &str = "1 MB/s of spills by the most time-consuming statements, in pages that the server \
-counted; never red, because the server decides how much memory a statement is granted";
-const GRANTS: &str = "A sort or hash spills when the memory granted to its statement, which the optimizer derives from its estimates of \
-    rows, is too small: update the statistics of the tables (UPDATE STATISTICS), create an index in the \
-    required order, or give the statement more with the hint MIN_GRANT_PERCENT. From compatibility level \
-    150 on (140 in batch mode) the server corrects the grant of a statement that is executed repeatedly \
-    (memory grant feedback).";
 
 /// Merges of sorts a second, by all clients of MySQL or MariaDB.
 pub(crate) fn merges(evidence: &Evidence, point: u32) -> f64 {
     evidence.mean(point, metric::MERGE_PASSES).unwrap_or(0.0)
 }
 
+/// Whether the server counts temporary tables on disk and merges of sorts, and no bytes.
+pub(crate) fn is_counted(evidence: &Evidence, point: u32) -> bool {
+    let counts = |one: &StatementTotals| one.disk_tables.or(one.merge_passes).is_some();
+    evidence.unit(metric::MERGE_PASSES).is_some()
+        || evidence.statements(point).is_some_and(|(statements, _)| statements.iter().any(counts))
+}
+
 /// Temporary tables on disk are those of the statements with the most time: the server's own count has those that observing it makes.
-fn of_mysql(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
+fn of_counts(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     let (statements, total) = evidence.statements(point.point).unwrap_or((&[], 0.0));
     let counts = |one: &StatementTotals| (one.disk_tables.unwrap_or(0), one.merge_passes.unwrap_or(0));
     let spills = |one: &StatementTotals| counts(one).0 + counts(one).1;

@@ -4,6 +4,7 @@ use kelvin_measure::observation::UnavailableMetrics;
 use kelvin_observe::metric;
 
 use super::FindingDefinition;
+use crate::engine::advice_by_name;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -28,14 +29,8 @@ const OPEN: &[(&str, &str)] = &[
     (metric::CGROUP, "whether a limit throttled the work"),
     (metric::BLOCK_READ_MS, "how long reads took"),
     (metric::CHECKPOINTS, "how many checkpoints there were, and what they wrote"),
-    ("postgres figures", "the database's counters: blocks, WAL, checkpoints, statements"),
-    ("postgres sessions", "what sessions waited for, and therefore the verdict"),
     (metric::WAL, "how long WAL writes took, and how much of the WAL was full-page images"),
     (metric::BACKEND_IO, "which kind of process read and wrote"),
-    ("mysql figures", "the database's counters: pages, redo log, row locks, statements"),
-    ("mysql sessions", "what sessions waited for, and therefore the verdict"),
-    ("sqlserver figures", "the database's counters: waits, files, memory, schedulers, statements"),
-    ("sqlserver sessions", "what sessions waited for, and therefore the verdict"),
     ("tables and indexes of pages", "the tables of the pages that sessions waited for"),
     ("data reads and latches of sessions", "how much of the sessions' apparent CPU time was waiting"),
     ("latches by name", "which latch sessions waited for"),
@@ -94,13 +89,21 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     found
 }
 
+/// What is not known without this source: a watcher of an engine has the engine's name before what it reads.
+fn open(what: &str) -> Option<&'static str> {
+    match what.split_once(' ') {
+        Some((engine, "figures")) => Some(advice_by_name(engine, "").sessions().figures),
+        Some((_, "sessions")) => Some("what sessions waited for, and therefore the verdict"),
+        _ => OPEN.iter().find(|(prefix, _)| what.starts_with(prefix)).map(|(_, open)| *open),
+    }
+}
+
 /// Each source once, with its reason and what is not known without it.
 fn facts(absent: &[UnavailableMetrics]) -> Vec<EvidenceLine> {
     let mut facts: Vec<EvidenceLine> = Vec::new();
     for one in absent {
-        let open = OPEN.iter().find(|(prefix, _)| one.what.starts_with(prefix));
         let found =
-            open.map_or_else(|| one.why.clone(), |(_, open)| format!("{}; not known: {open}", one.why));
+            open(&one.what).map_or_else(|| one.why.clone(), |open| format!("{}; not known: {open}", one.why));
         let fact = EvidenceLine::new(one.what.clone(), found);
         if !facts.contains(&fact) {
             facts.push(fact);

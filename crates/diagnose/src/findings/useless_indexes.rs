@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use kelvin_measure::observation::{CaptureTime, Relation, TableWrites, WaitGroup};
 use kelvin_measure::text;
 
+use crate::engine::engine_advice;
 use crate::verdict::time::model;
 use crate::{Class, Effect, EffectBasis, Evidence, PointEvidence, is_client};
 
@@ -198,11 +199,7 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
     indexes.sort_by_key(|(index, _, scans)| {
         (index.enforces != Some(true), std::cmp::Reverse(*scans), index.name.clone())
     });
-    let uses = match () {
-        () if crate::load::is_mysql(evidence) => "rows found through it",
-        () if crate::load::is_sqlserver(evidence) => "seeks and scans",
-        () => "scans",
-    };
+    let uses = engine_advice(evidence).statistics().index_uses;
     let mut kept: Vec<&Relation> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();

@@ -6,7 +6,8 @@
 use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{FindingDefinition, buffer_pool, buffers_too_small};
+use super::{FindingDefinition, buffers_too_small};
+use crate::engine::{BufferPool, configured_buffers};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
@@ -65,7 +66,8 @@ struct Misses {
     /// Bytes of the database, and of the memory with its name.
     database: f64,
     memory: (f64, &'static str),
-    pool: buffer_pool::Pool,
+    pool: BufferPool,
+    page_bytes: f64,
     /// Pages requested from the kernel per second, and their part of all.
     reads: f64,
     missed: f64,
@@ -85,13 +87,14 @@ impl Misses {
             let kb = evidence.mean(point, &metric::disk(&device, "rkb_s"))?;
             Some((device, kb * 1024.0))
         });
-        let pool = buffer_pool::configured_pool(evidence);
-        (!missed.is_nan()).then_some(Self { database, memory, pool, reads, missed, delivered })
+        let pool = configured_buffers(evidence);
+        let page_bytes = pool.page_bytes(evidence);
+        (!missed.is_nan()).then_some(Self { database, memory, pool, page_bytes, reads, missed, delivered })
     }
 
     /// The part of the requested pages that storage served.
     fn stored(&self) -> f64 {
-        let asked = self.reads * self.pool.page;
+        let asked = self.reads * self.page_bytes;
         self.delivered.as_ref().map_or(0.0, |(_, delivered)| (delivered / asked).min(1.0))
     }
 
@@ -105,7 +108,8 @@ impl Misses {
             EvidenceLine::new("database / memory", times),
             EvidenceLine::new(format!("pages found in {}", self.pool.name), found),
         ];
-        facts.extend(self.pool.bytes.map(|size| EvidenceLine::new(self.pool.setting, text::memory(size))));
+        let buffers = evidence.setting_number(self.pool.setting);
+        facts.extend(buffers.map(|size| EvidenceLine::new(self.pool.setting, text::memory(size))));
         let requested = format!("{} per second", text::rounded(self.reads));
         facts.push(EvidenceLine::new("pages requested from the kernel", requested));
         facts.extend(self.delivered.iter().map(|(device, bytes)| {

@@ -7,10 +7,11 @@ use kelvin_measure::observation::{DiskQueue, WaitKind};
 use kelvin_measure::text;
 use kelvin_observe::metric;
 
-use super::{Change, HOST, HostSetting, Remedy, Rules, finding, waited_share};
+use super::{HOST, Remedy, Rules, finding, waited_share};
+use crate::engine::engine_advice;
 use crate::findings::numa_remote::SKEW;
 use crate::load::process_cores;
-use crate::{Effect, EffectBasis, Evidence, Finding};
+use crate::{Change, Effect, EffectBasis, Evidence, Finding, HostSetting};
 
 /// Reads of this size and more are sequential ones, which are as long as the kernel reads ahead: a page of the database is smaller.
 const SEQUENTIAL: f64 = 65_536.0;
@@ -52,8 +53,7 @@ fn disks(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
 
 /// Whether the kernel reads ahead for the server: not where its reads bypass the page cache.
 fn reads_through_page_cache(evidence: &Evidence, found: &[Finding]) -> bool {
-    !crate::load::is_sqlserver(evidence)
-        && (!crate::load::is_mysql(evidence) || finding(found, "flush-method").is_some())
+    engine_advice(evidence).host().reads_page_cache || finding(found, "flush-method").is_some()
 }
 
 /// Devices without moving heads order their requests better than the kernel does.
@@ -119,7 +119,8 @@ fn governor(evidence: &Evidence) -> Option<Remedy> {
 fn huge_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const MEGABYTES_2: f64 = 2_097_152.0;
     const GIGABYTE: f64 = 1_073_741_824.0;
-    let from = finding(found, "huge-pages-off").filter(|_| !crate::load::is_mysql(evidence))?;
+    let from = finding(found, "huge-pages-off")?;
+    let whose = engine_advice(evidence).host().huge_pages?;
     // Other sizes than these two are not tried.
     let value = match evidence.newest(metric::HUGE_PAGE_SIZE)? {
         size if size == MEGABYTES_2 => "2M",
@@ -127,7 +128,7 @@ fn huge_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
         _ => return None,
     };
     let of_host = remedy(
-        format!("huge pages of {value}B for shared_buffers (now off)"),
+        format!("huge pages of {value}B for {whose} (now off)"),
         HostSetting::HugePages,
         ["off".into(), value.into()],
         from.title.clone(),

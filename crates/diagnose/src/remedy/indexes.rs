@@ -6,7 +6,9 @@ use kelvin_measure::observation::{CaptureTime, Relation, StatementTotals};
 use kelvin_measure::text;
 
 use super::predicates::of_table;
-use super::{Change, Remedy, Rules, quoted, quoted_part};
+use super::{Change, Remedy, Rules};
+use crate::change::advised_name;
+use crate::engine::engine_advice;
 use crate::findings::useless_indexes::{self, Useless};
 use crate::{Effect, EffectBasis, Evidence};
 
@@ -15,19 +17,12 @@ const LARGE: u64 = 10_000;
 
 pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
     let mut all = Vec::new();
-    // Which index a statement of SQL Server lacks is not derived from its text.
-    if can_be_repeated(evidence) && !crate::load::is_sqlserver(evidence) {
+    if engine_advice(evidence).sql().repeats_indexes {
         all.extend(missing(evidence));
         all.extend(gone(evidence));
     }
     all.extend(useless(evidence));
     all
-}
-
-/// Whether CREATE INDEX IF NOT EXISTS and DROP INDEX IF EXISTS are in the language: in PostgreSQL's and MariaDB's, and not in MySQL's;
-/// SQL Server's has the latter, and a condition for the former.
-fn can_be_repeated(evidence: &Evidence) -> bool {
-    !crate::load::is_mysql(evidence) || super::is_mariadb(evidence)
 }
 
 /// By table and the columns of its indexes: the share of the statements' time, and the statement that takes most of it.
@@ -92,8 +87,7 @@ fn is_there(evidence: &Evidence, relations: &[Relation], table: &str, columns: &
         let same = one.name.rsplit('.').next() == Some(&name);
         same || match &one.definition {
             Some(definition) => btree_columns(definition).is_some_and(|its| its.starts_with(columns)),
-            // PostgreSQL's are of a partition or another tablespace, or not valid; MariaDB's are full-text, spatial or ignored ones.
-            None => !crate::load::is_mysql(evidence),
+            None => engine_advice(evidence).sql().undefined_index_serves,
         }
     })
 }
@@ -153,32 +147,13 @@ fn create(
 /// The statements that make an index and remove it.
 fn create_and_drop(evidence: &Evidence, table: &str, columns: &[String]) -> (String, String) {
     let name = advised_name(table, columns);
-    let list: Vec<String> = columns.iter().map(|column| quoted_part(evidence, column)).collect();
-    let (table_sql, name_sql) = (quoted(evidence, table), quoted(evidence, &name));
-    let within = if crate::load::is_mysql(evidence) {
-        Some(table)
-    } else {
-        table.split_once('.').map(|(schema, _)| schema)
-    };
+    let sql = engine_advice(evidence).sql();
+    let schema = || table.split_once('.').map(|(schema, _)| schema);
+    let within = if sql.indexes_within_table { Some(table) } else { schema() };
     let drop =
         drop_statement(evidence, &within.map_or_else(|| name.clone(), |within| format!("{within}.{name}")));
-    (format!("CREATE INDEX IF NOT EXISTS {name_sql} ON {table_sql} ({})", list.join(", ")), drop)
-}
-
-/// A name of its own, which says what it is, ends with a hash of table and columns, and fits into PostgreSQL's 63 bytes.
-pub(super) fn advised_name(table: &str, columns: &[String]) -> String {
-    let plain = table.rsplit('.').next().unwrap_or(table);
-    let all = columns.join("_");
-    // FNV-1a of 32 bits, over what no two of them have in common.
-    let bytes = format!("{table}\0{}", columns.join("\0"));
-    let hash =
-        bytes.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    // A dot would be read as one between two parts of a name.
-    let mut name = format!("kelvin_advice_{plain}_{}", all.replace('.', "_"));
-    while name.len() > 54 {
-        name.pop();
-    }
-    format!("{name}_{hash:08x}")
+    let (name, table, list) = (sql.quoted(&name), sql.quoted(table), sql.quoted_list(columns));
+    (format!("CREATE INDEX IF NOT EXISTS {name} ON {table} ({list})"), drop)
 }
 
 fn table<'a>(relations: &'a [Relation], name: &str) -> Option<&'a Relation> {
@@ -206,7 +181,7 @@ fn gone(evidence: &Evidence) -> Vec<Remedy> {
     });
     let made = missing.filter_map(|one| {
         let definition = one.definition.as_ref()?;
-        let apply = once(definition)?;
+        let apply = engine_advice(evidence).index_again(one)?;
         Some(Remedy {
             finding: "scan-without-index",
             title: format!("index {} again", one.name),
@@ -223,41 +198,16 @@ fn gone(evidence: &Evidence) -> Vec<Remedy> {
     made.collect()
 }
 
-/// Drops an index by its full name, which begins with the schema in PostgreSQL and with the table in MySQL and SQL Server, as their
-/// statements want.
+/// Drops an index by its full name, which begins with its schema or its table, as the statements want.
 fn drop_statement(evidence: &Evidence, name: &str) -> String {
-    let exists = if can_be_repeated(evidence) { "IF EXISTS " } else { "" };
-    match name.rsplit_once('.') {
-        Some((table, index)) if crate::load::is_mysql(evidence) || crate::load::is_sqlserver(evidence) => {
-            format!("DROP INDEX {exists}{} ON {}", quoted_part(evidence, index), quoted(evidence, table))
+    let sql = engine_advice(evidence).sql();
+    let exists = if sql.repeats_drops { "IF EXISTS " } else { "" };
+    match name.rsplit_once('.').filter(|_| sql.indexes_within_table) {
+        Some((table, index)) => {
+            format!("DROP INDEX {exists}{} ON {}", sql.quoted_part(index), sql.quoted(table))
         }
-        _ => format!("DROP INDEX {exists}{}", quoted(evidence, name)),
+        None => format!("DROP INDEX {exists}{}", sql.quoted(name)),
     }
-}
-
-/// "CREATE [UNIQUE] INDEX …" and MySQL's "ALTER TABLE … ADD [UNIQUE] INDEX …" so that it does nothing where the index is there.
-fn once(definition: &str) -> Option<String> {
-    let at = definition.find(" INDEX ")? + " INDEX ".len();
-    let (head, rest) = definition.split_at_checked(at)?;
-    ["CREATE ", "ALTER TABLE "]
-        .iter()
-        .any(|begin| head.starts_with(begin))
-        .then(|| format!("{head}IF NOT EXISTS {rest}"))
-}
-
-/// The statement that makes an index again, and does nothing where it is there.
-fn again(evidence: &Evidence, index: &Relation) -> Option<String> {
-    let definition = index.definition.as_ref()?;
-    if crate::load::is_sqlserver(evidence) {
-        let (table, name) = index.name.rsplit_once('.')?;
-        let literal = |text: &str| format!("N'{}'", text.replace('\'', "''"));
-        return Some(format!(
-            "IF NOT EXISTS (SELECT 1 FROM sys.indexes WHERE object_id = OBJECT_ID({}) AND name = {}) {definition}",
-            literal(&quoted(evidence, table)),
-            literal(name)
-        ));
-    }
-    if can_be_repeated(evidence) { once(definition) } else { Some(definition.clone()) }
 }
 
 /// Indexes that cost writes and serve nothing: dropped, and made again by their definition. Those that are there twice are one change,
@@ -265,7 +215,7 @@ fn again(evidence: &Evidence, index: &Relation) -> Option<String> {
 fn useless(evidence: &Evidence) -> Vec<Remedy> {
     let all = useless_indexes::useless(evidence);
     // One whose definition is not known could not be made again: the others are dropped without it.
-    let known = all.iter().filter_map(|one| Some((one, again(evidence, one.index)?)));
+    let known = all.iter().filter_map(|one| Some((one, engine_advice(evidence).index_again(one.index)?)));
     let (twins, unused): (Vec<_>, Vec<_>) = known.partition(|(one, _)| one.twin.is_some());
     let twins = (!twins.is_empty()).then_some(twins);
     twins
@@ -286,7 +236,7 @@ fn drop(evidence: &Evidence, indexes: &[(&Useless<'_>, String)]) -> Option<Remed
     let entries = indexes.iter().map(|(one, _)| one.entries).sum();
     let apply: Vec<String> = names.iter().map(|name| drop_statement(evidence, name)).collect();
     let undo: Vec<String> = indexes.iter().map(|(_, again)| again.clone()).collect();
-    let change = if can_be_repeated(evidence) {
+    let change = if engine_advice(evidence).sql().repeats_drops {
         Change::Statements { apply, undo, control: Vec::new() }
     } else {
         let (apply, undo) = (apply.join("; "), undo.join("; "));

@@ -3,7 +3,6 @@
 //! Each has a bound by Amdahl's law (CACM 1967; the share of the time that it can take away) and says whether TPC-C's rules allow
 //! it. A bound is no forecast: whether the change helps is for a comparison to show.
 
-mod histograms;
 mod host;
 mod indexes;
 mod predicates;
@@ -14,7 +13,7 @@ mod tables;
 use kelvin_measure::observation::WaitKind;
 use serde::Serialize;
 
-use crate::{Effect, EffectBasis, Evidence, Finding, is_client};
+use crate::{Change, Effect, EffectBasis, Evidence, Finding, is_client};
 
 /// A change that may help.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,56 +31,6 @@ pub struct Remedy {
     pub effect: Effect,
     /// Whether TPC-C's rules allow it.
     pub rules: Rules,
-}
-
-/// What a remedy changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Change {
-    /// A setting of the server.
-    Setting {
-        /// Its name.
-        name: String,
-        /// Its value in the run, as the server reads it.
-        before: String,
-        /// The value to try.
-        value: String,
-    },
-    /// A setting of the host on which the server runs.
-    Host {
-        /// Which.
-        what: HostSetting,
-        /// Its value in the run.
-        before: String,
-        /// The value to try.
-        value: String,
-    },
-    /// What Kelvin cannot make and undo between two runs.
-    Manual {
-        /// How the user makes it, and compares it.
-        how: String,
-    },
-    /// SQL statements in the database. They have no further effect when they are repeated.
-    Statements {
-        /// Applied one after another.
-        apply: Vec<String>,
-        /// Undo them; none where only restored data do.
-        undo: Vec<String>,
-        /// Run on the side without the change, so that a comparison shows the change and not what it needs besides, such as
-        /// ANALYZE.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        control: Vec<String>,
-    },
-}
-
-/// A setting of a host, as a factor of a study names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostSetting {
-    /// The page size of the server's shared memory: "off", "2M", "1G".
-    HugePages,
-    /// A kernel setting: a file below `/sys`.
-    Kernel(String),
 }
 
 /// Whether a change is allowed in a TPC-C run.
@@ -174,25 +123,6 @@ fn waited_share(evidence: &Evidence, kinds: &[WaitKind]) -> Option<f64> {
         (active.sessions() > 0.0).then(|| waited / active.sessions())
     };
     evidence.points().filter_map(|point| share(point.point)).reduce(f64::max)
-}
-
-fn is_mariadb(evidence: &Evidence) -> bool {
-    evidence.setting("version").is_some_and(|version| version.contains("MariaDB"))
-}
-
-/// A name of the database as SQL writes it, its parts quoted.
-fn quoted(evidence: &Evidence, name: &str) -> String {
-    name.split('.').map(|part| quoted_part(evidence, part)).collect::<Vec<_>>().join(".")
-}
-
-/// A name of one part, such as a column's, which may have dots in it.
-fn quoted_part(evidence: &Evidence, name: &str) -> String {
-    let (open, close) = match () {
-        () if crate::load::is_mysql(evidence) => ('`', '`'),
-        () if crate::load::is_sqlserver(evidence) => ('[', ']'),
-        () => ('"', '"'),
-    };
-    format!("{open}{}{close}", name.replace(close, &format!("{close}{close}")))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use kelvin_measure::text;
 use kelvin_observe::metric;
 
 use super::{Change, Remedy, Rules, WAITS, finding, waited_share};
+use crate::engine::engine_advice;
 use crate::findings::generic_plan::{self, PlanKind};
 use crate::findings::{buffers_too_small, temporary_files, wal_forced_checkpoint};
 use crate::{Effect, EffectBasis, Evidence, Finding};
@@ -29,9 +30,10 @@ pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     of_findings.chain(log(evidence)).collect()
 }
 
-/// Bytes as PostgreSQL's settings and MySQL's take them, whatever unit the setting has.
+/// Bytes as the engine's settings take them, whatever unit the setting has.
 fn size(evidence: &Evidence, bytes: f64) -> String {
-    if crate::load::is_mysql(evidence) { format!("{bytes:.0}") } else { format!("{:.0}kB", bytes / 1024.0) }
+    let (unit, name) = engine_advice(evidence).host().size_unit;
+    format!("{:.0}{name}", bytes / unit)
 }
 
 /// A setting with a size. Both sides of a comparison state it, so both need its present value.
@@ -97,14 +99,12 @@ fn plans(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
 fn spills(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     const TIMES: f64 = 16.0;
     let from = finding(found, "temporary-files")?;
-    let setting = if !crate::load::is_mysql(evidence) {
-        "work_mem"
-    } else if temporary_files::merges(evidence, from.point?) > 0.0 {
-        "sort_buffer_size"
-    } else {
-        // A table in memory is limited by two settings.
+    let setting = engine_advice(evidence).spills().setting?;
+    let merges = |point| temporary_files::merges(evidence, point) > 0.0;
+    // A temporary table, which is no sort, is limited by two settings.
+    if from.point.is_some_and(|point| temporary_files::is_counted(evidence, point) && !merges(point)) {
         return None;
-    };
+    }
     let now = evidence.setting_number(setting)?;
     let users = evidence.points().map(|point| f64::from(point.users)).fold(1.0, f64::max);
     let most = buffers_too_small::memory(evidence)? / 16.0 / users;
@@ -136,12 +136,9 @@ fn log(evidence: &Evidence) -> Vec<Remedy> {
         })
     };
     let mut all = Vec::new();
-    if crate::load::is_mysql(evidence) {
-        let relaxed = switched(evidence, "innodb_flush_log_at_trx_commit", "2");
-        all.extend(made(relaxed, reason, DURABILITY));
-        return all;
+    for (name, value) in [("synchronous_commit", "off"), ("innodb_flush_log_at_trx_commit", "2")] {
+        all.extend(made(switched(evidence, name, value), reason.clone(), DURABILITY));
     }
-    all.extend(made(switched(evidence, "synchronous_commit", "off"), reason.clone(), DURABILITY));
     let images = evidence.points().filter_map(|point| {
         let images = evidence.mean(point.point, metric::FULL_PAGE_IMAGES)?;
         let records = evidence.mean(point.point, metric::WAL_RECORDS).filter(|records| *records > 0.0)?;

@@ -1,66 +1,38 @@
-//! Statistics objects for columns that depend on each other; on MySQL and MariaDB histograms.
+//! Statistics on the columns of conditions whose rows the optimizer expected wrongly.
 
-use super::indexes::advised_name;
-use super::{Change, Remedy, Rules, histograms, quoted, quoted_part};
-use crate::findings::misestimate::{self, Missed};
+use super::{Remedy, Rules};
+use crate::engine::engine_advice;
+use crate::findings::misestimate;
 use crate::{Effect, EffectBasis, Evidence};
 
-/// Columns that a statistics object may have (PostgreSQL's `STATS_MAX_DIMENSIONS`).
+/// Columns that one change may be about (PostgreSQL's `STATS_MAX_DIMENSIONS`).
 const MOST_COLUMNS: usize = 8;
-/// Objects that are proposed at most.
+/// Changes that are proposed at most.
 const MOST: usize = 5;
 
-/// For nodes with more rows than expected that compare two or more columns of a table with values: the planner multiplies the columns' shares, as
-/// if they were independent. On MySQL and MariaDB for conditions on columns without statistics.
+/// For nodes that compare columns of a table with values, where the engine has statistics on them and they are not there.
 pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
-    let make = if crate::load::is_mysql(evidence) { histograms::remedy } else { remedy };
-    let least = if crate::load::is_mysql(evidence) { 1 } else { 2 };
     let mut all: Vec<(Vec<String>, Remedy)> = Vec::new();
     for one in misestimate::missed(evidence) {
         let node = one.node;
-        let fits = (least..=MOST_COLUMNS).contains(&node.columns.len()) && !node.has_statistics;
-        // The optimizers of MySQL and MariaDB guess where they have no statistics, and either way.
-        if !fits || least > 1 && node.actual <= node.estimated {
+        if node.columns.len() > MOST_COLUMNS || node.has_statistics {
             continue;
         }
         let Some(table) = &node.relation else { continue };
         let mut columns = node.columns.clone();
         columns.sort();
-        let key: Vec<String> = std::iter::once(table.clone()).chain(columns.iter().cloned()).collect();
+        let Some((title, change)) = engine_advice(evidence).column_statistics(table, &columns, node) else {
+            continue;
+        };
+        let key: Vec<String> = std::iter::once(table.clone()).chain(columns).collect();
         // Those of the statement with the most time come first.
         if !all.iter().any(|(known, _)| *known == key) && all.len() < MOST {
-            all.push((key, make(evidence, table, &columns, &one)));
+            let effect = Effect::up_to(one.share, EffectBasis::StatementTime);
+            let (reason, rules) = (one.reason(), Rules::Allowed);
+            all.push((key, Remedy { finding: "misestimate", title, change, reason, effect, rules }));
         }
     }
     all.into_iter().map(|(_, remedy)| remedy).collect()
-}
-
-fn remedy(evidence: &Evidence, table: &str, columns: &[String], missed: &Missed<'_>) -> Remedy {
-    let name = advised_name(table, columns);
-    // It is in the table's schema, whatever the search path.
-    let schema = table.split_once('.').map_or_else(String::new, |(schema, _)| format!("{schema}."));
-    let name_sql = quoted(evidence, &format!("{schema}{name}"));
-    let table_sql = quoted(evidence, table);
-    let list: Vec<String> = columns.iter().map(|column| quoted_part(evidence, column)).collect();
-    let analyze = format!("ANALYZE {table_sql}");
-    Remedy {
-        finding: "misestimate",
-        title: format!("statistics on {table} ({})", columns.join(", ")),
-        change: Change::Statements {
-            apply: vec![
-                format!(
-                    "CREATE STATISTICS IF NOT EXISTS {name_sql} (dependencies, ndistinct, mcv) ON {} FROM {table_sql}",
-                    list.join(", ")
-                ),
-                analyze.clone(),
-            ],
-            undo: vec![format!("DROP STATISTICS IF EXISTS {name_sql}")],
-            control: vec![analyze],
-        },
-        reason: missed.reason(),
-        effect: Effect::up_to(missed.share, EffectBasis::StatementTime),
-        rules: Rules::Allowed,
-    }
 }
 
 #[cfg(test)]
@@ -69,6 +41,7 @@ mod tests {
     use kelvin_measure::sampled_execution::{MisestimatedNode, SampledExecution};
 
     use super::*;
+    use crate::Change;
     use crate::findings::staged::{Staged, statement};
 
     fn found(change: impl Fn(&mut MisestimatedNode)) -> Vec<Remedy> {

@@ -2,9 +2,9 @@
 
 use kelvin_measure::text;
 
-use super::{Change, Remedy, Rules, finding, quoted};
+use super::{Change, Remedy, Rules, finding};
+use crate::engine::engine_advice;
 use crate::findings::{hot_updates_lost, missing_statistics, stale_statistics};
-use crate::load::is_sqlserver;
 use crate::{Effect, EffectBasis, Evidence, Finding};
 
 /// Tables for which an option or statistics are proposed at most.
@@ -37,7 +37,7 @@ fn released(found: &[Finding]) -> impl Iterator<Item = Remedy> {
 
 /// ANALYZE of the tables without statistics. Data that are restored have none again.
 fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
-    if crate::load::is_mysql(evidence) || finding(found, "missing-statistics").is_none() {
+    if finding(found, "missing-statistics").is_none() {
         return Vec::new();
     }
     let tables = missing_statistics::tables(evidence);
@@ -45,8 +45,8 @@ fn statistics(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
     if tables.is_empty() {
         return Vec::new();
     }
-    let what =
-        if is_sqlserver(evidence) { "missing or stale statistics" } else { "no statistics for the planner" };
+    let automatic = engine_advice(evidence).statistics().automatic.is_some();
+    let what = if automatic { "missing or stale statistics" } else { "no statistics for the planner" };
     let reason = format!("{} with {what}", text::count(tables.len(), "table"));
     let unknown = Effect::unknown(NOT_RUN);
     vec![analyze(evidence, "missing-statistics", &tables, reason, unknown)]
@@ -70,18 +70,15 @@ fn analyze(
     reason: String,
     effect: Effect,
 ) -> Remedy {
-    let title = if is_sqlserver(evidence) { "update the statistics of" } else { "analyze" };
+    let engine = engine_advice(evidence).statistics();
     let apply: Vec<String> = tables.iter().map(|table| analyze_statement(evidence, table)).collect();
-    let change = if crate::load::is_mysql(evidence) {
-        by_hand(&format!("{}; {FAILS_AS_ROWS}", apply.join("; ")))
-    } else if is_sqlserver(evidence) {
-        by_hand(&apply.join("; "))
-    } else {
-        Change::Statements { apply, undo: Vec::new(), control: Vec::new() }
+    let change = match engine.by_hand {
+        Some(remark) => Change::by_hand(&format!("{}{remark}", apply.join("; "))),
+        None => Change::Statements { apply, undo: Vec::new(), control: Vec::new() },
     };
     Remedy {
         finding,
-        title: format!("{title} {}", tables.join(", ")),
+        title: format!("{} {}", engine.title, tables.join(", ")),
         change,
         reason,
         effect,
@@ -89,33 +86,17 @@ fn analyze(
     }
 }
 
-/// What ANALYZE TABLE does on MySQL and MariaDB.
-pub(super) const FAILS_AS_ROWS: &str = "it returns failures as rows";
-
-/// Statistics that cannot be put back. A restored dump of MySQL has new ones on both sides of a comparison, and SQL Server's data
-/// cannot be saved.
-pub(super) fn by_hand(statements: &str) -> Change {
-    let how = format!("{statements}; compare plans and times of runs before and after it on the same data");
-    Change::Manual { how }
-}
-
 /// The statement that updates the statistics of a table.
 pub(super) fn analyze_statement(evidence: &Evidence, table: &str) -> String {
-    let table = quoted(evidence, table);
-    if is_sqlserver(evidence) {
-        format!("UPDATE STATISTICS {table}")
-    } else if crate::load::is_mysql(evidence) {
-        format!("ANALYZE TABLE {table}")
-    } else {
-        format!("ANALYZE {table}")
-    }
+    let engine = engine_advice(evidence);
+    format!("{} {}", engine.statistics().update, engine.sql().quoted(table))
 }
 
 /// A page for each warehouse and each district of TPROC-C, where sessions queued for the pages that they share.
 fn filled_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
     let from = finding(found, "hot-page")?;
     let filled = evidence.context.spec("/tproc-c/fill-page").and_then(serde_json::Value::as_bool);
-    let of_tproc_c = is_sqlserver(evidence) && evidence.context.workload == "tproc-c";
+    let of_tproc_c = engine_advice(evidence).host().fills_pages && evidence.context.workload == "tproc-c";
     (of_tproc_c && filled != Some(true)).then(|| Remedy {
         finding: from.id,
         title: "build tproc-c with --fill-page".into(),
@@ -133,7 +114,7 @@ fn filled_pages(evidence: &Evidence, found: &[Finding]) -> Option<Remedy> {
 /// Room in the pages of tables whose updates found none.
 fn fillfactor(evidence: &Evidence) -> Vec<Remedy> {
     let made = hot_updates_lost::lost(evidence).into_iter().take(MOST).map(|one| {
-        let (table, now) = (quoted(evidence, &one.table.name), one.fillfactor);
+        let (table, now) = (engine_advice(evidence).sql().quoted(&one.table.name), one.fillfactor);
         let wanted = hot_updates_lost::ROOM;
         let rewritten = format!("VACUUM (FULL, ANALYZE) {table}");
         let back = match now {

@@ -14,7 +14,8 @@ use kelvin_observe::metric;
 use kelvin_store::{broken_invariant, failed_audit};
 use serde::Serialize;
 
-use crate::load::{busy_user_share, engine, is_embedded, mean_of_server};
+use crate::engine::{EngineAdvice, engine_advice};
+use crate::load::{busy_user_share, is_embedded, mean_of_server};
 use crate::{Class, Evidence, Finding, PointEvidence, Severity, noise};
 use kelvin_measure::text::percent;
 use time::Model;
@@ -136,7 +137,7 @@ pub fn verdict(evidence: &Evidence, point: u32, found: &[Finding]) -> Option<Bot
         match (&model, paced(evidence, of), failing) {
             (_, _, Some(failing)) => undecided(failing),
             (Some(_), Some(share), None) => own_pace(share),
-            (Some(model), None, None) => judge(model, &counters, engine(evidence)),
+            (Some(model), None, None) => judge(model, &counters, engine_advice(evidence)),
             (None, _, None) => unseen(evidence, point),
         }
     } else {
@@ -225,7 +226,7 @@ fn own_pace(share: f64) -> (BottleneckOutcome, String, String) {
 fn judge(
     model: &Model,
     counters: &[IndependentCounter],
-    engine: &str,
+    engine: &dyn EngineAdvice,
 ) -> (BottleneckOutcome, String, String) {
     let Some((class, first)) = model.shares.first() else {
         let why = "no transaction was in flight".to_owned();
@@ -268,7 +269,7 @@ fn judge(
             follows. ";
         let experiment = format!(
             "{}{} {}",
-            if can_squeeze(engine) { squeezed } else { "" },
+            if engine.host().can_squeeze { squeezed } else { "" },
             try_this(*class, engine),
             try_this(*other, engine)
         );
@@ -295,9 +296,9 @@ fn bound(share: &Share, part: &str) -> String {
 }
 
 /// The experiment that can prove or disprove a class.
-fn squeeze(class: Class, engine: &str) -> String {
+fn squeeze(class: Class, engine: &dyn EngineAdvice) -> String {
     // No resource of the host can be reduced in its place.
-    if class == Class::Writer || !can_squeeze(engine) {
+    if class == Class::Writer || !engine.host().can_squeeze {
         return try_this(class, engine).into();
     }
     format!(
@@ -306,20 +307,9 @@ fn squeeze(class: Class, engine: &str) -> String {
     )
 }
 
-/// Whether the server can be one of this host's processes, whose resources can be reduced.
-fn can_squeeze(engine: &str) -> bool {
-    engine != "sqlserver"
-}
-
 /// An experiment that shows it without squeezing, by the engine's own settings where it is known.
-fn try_this(class: Class, engine: &str) -> &'static str {
-    let by_setting = match engine {
-        "postgres" => setting_of_postgres(class),
-        "mysql" => setting_of_mysql(class),
-        "sqlserver" => setting_of_sqlserver(class),
-        _ => None,
-    };
-    by_setting.unwrap_or(match class {
+fn try_this(class: Class, engine: &dyn EngineAdvice) -> &'static str {
+    engine.experiment(class).unwrap_or(match class {
         Class::Cpu => "With 20 % less CPU, throughput should fall by nearly 20 %.",
         Class::DataReads => "With memory that is large enough for the data, throughput should rise.",
         Class::DataWrites => "With a faster data device, throughput should rise.",
@@ -337,62 +327,6 @@ fn try_this(class: Class, engine: &str) -> &'static str {
             "Without synchronous replication, for the experiment only, throughput should rise."
         }
         Class::Other => "The waits in the session list show where to look.",
-    })
-}
-
-fn setting_of_postgres(class: Class) -> Option<&'static str> {
-    Some(match class {
-        Class::DataReads => {
-            "With `shared_buffers` (or memory) large enough for the data, throughput should rise."
-        }
-        Class::DataWrites => {
-            "With fewer checkpoints (`max_wal_size`) or a faster data device, throughput should rise."
-        }
-        Class::Log => "With `synchronous_commit = off`, for the experiment only, throughput should rise.",
-        Class::Replication => {
-            "With `synchronous_standby_names` empty, for the experiment only, throughput should rise."
-        }
-        _ => return None,
-    })
-}
-
-fn setting_of_mysql(class: Class) -> Option<&'static str> {
-    Some(match class {
-        Class::DataReads => {
-            "With `innodb_buffer_pool_size` large enough for the data, throughput should rise."
-        }
-        Class::DataWrites => {
-            "With a larger redo log (`innodb_redo_log_capacity`, `innodb_log_file_size`) or a faster data \
-            device, throughput should rise."
-        }
-        Class::Log => {
-            "With `innodb_flush_log_at_trx_commit = 2` (and `sync_binlog = 0` if there is a binary log), for \
-            the experiment only, throughput should rise."
-        }
-        Class::Replication => {
-            "Without semi-synchronous replication, for the experiment only, throughput should rise."
-        }
-        _ => return None,
-    })
-}
-
-fn setting_of_sqlserver(class: Class) -> Option<&'static str> {
-    Some(match class {
-        Class::Cpu => {
-            "Look at the statements that use the most CPU time first (`kelvin top-sql --by cpu`): with \
-            fewer rows read by them, throughput should rise."
-        }
-        Class::DataReads => {
-            "With more memory (`max server memory`) or a faster data device, throughput should rise."
-        }
-        Class::DataWrites => {
-            "With a longer recovery target (`TARGET_RECOVERY_TIME`) or a faster data device, throughput should rise."
-        }
-        Class::Log => "With `DELAYED_DURABILITY = FORCED`, for the experiment only, throughput should rise.",
-        Class::Replication => {
-            "With the replicas in asynchronous commit mode, for the experiment only, throughput should rise."
-        }
-        _ => return None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{ArgAction, Args};
+use kelvin_database::EngineKind;
 use kelvin_run::Spec;
 use kelvin_run::spec::{LogFile, TargetName, Work};
 use kelvin_workload::pgbench::{Options, PartitionMethod, ScriptChoice};
@@ -55,7 +56,7 @@ impl ConnectionArgs {
         if host.is_none() && port.is_none() && username.is_none() && dbname.is_none() {
             return Ok(None);
         }
-        let mut url = String::from("postgres://");
+        let mut url = format!("{}://", EngineKind::Postgres.as_str());
         if let Some(user) = username {
             url.push_str(&format!("{}@", escaped(user)));
         }

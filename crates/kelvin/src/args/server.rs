@@ -25,7 +25,7 @@ pub(crate) enum ServerCommand {
   kelvin server up --engine mariadb --profile steady"))]
     Up {
         /// Database engine of the server
-        #[arg(long, value_name = "ENGINE", default_value = "postgres")]
+        #[arg(long, value_name = "ENGINE", value_enum, default_value_t = ServerEngine::Postgres)]
         engine: ServerEngine,
         /// Major version of PostgreSQL [default: the newest installed]
         #[arg(long, value_name = "VERSION")]
@@ -57,7 +57,7 @@ pub(crate) enum ServerCommand {
         #[arg(long, value_name = "TARGET", conflicts_with_all = ["version", "engine"])]
         target: Option<TargetName>,
         /// Database engine of kelvin's own server
-        #[arg(long, value_name = "ENGINE", default_value = "postgres")]
+        #[arg(long, value_name = "ENGINE", value_enum, default_value_t = ServerEngine::Postgres)]
         engine: ServerEngine,
         /// Major version of kelvin's own server [default: the newest]
         #[arg(long, value_name = "VERSION")]

@@ -176,9 +176,10 @@ impl Watch {
     }
 }
 
-/// The name of a watcher's thread, so that its cost is visible from outside; the system keeps 15 characters.
+/// The name of a watcher's thread, so that its cost is visible from outside: without the engine's name, because the system keeps
+/// 15 characters.
 fn thread_name(watcher: &str) -> String {
-    format!("see {}", watcher.strip_prefix("postgres ").unwrap_or(watcher))
+    format!("see {}", watcher.rsplit(' ').next().unwrap_or(watcher))
 }
 
 /// A watcher's thread: samples at regular times; phases are announced in between.

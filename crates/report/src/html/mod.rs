@@ -167,7 +167,6 @@ fn environment(io: bool) -> Result<Environment<'static>> {
     environment.add_filter("two", |v: Option<f64>| kelvin_measure::text::decimal(v));
     environment.add_filter("significant", significant);
     environment.add_filter("amount", |v: f64| kelvin_measure::text::decimal_bytes(v));
-    environment.add_filter("class_colour", |class: String| observed::class_colour(&class));
     for (name, template) in TEMPLATES {
         environment.add_template(name, template)?;
     }

@@ -1,10 +1,12 @@
 //! Charts of host and database on the page, below those of the load and on the same time axis.
 
+use std::collections::BTreeMap;
+
 use kelvin_diagnose::Evidence;
 use kelvin_measure::event::LoadPart;
 use serde::Serialize;
 
-use crate::model::{Chart, Grid, colour, timeline};
+use crate::model::{Chart, Grid, WAIT_CLASSES, timeline};
 use crate::text::when;
 use crate::{PointReport, RunReport};
 
@@ -64,6 +66,13 @@ impl SeenCharts {
         self.charts.iter().map(|chart| chart.title.clone()).collect()
     }
 
+    /// The CSS classes of wait classes, with their colours in the chart.
+    pub(super) fn class_colours(&self) -> BTreeMap<String, String> {
+        let chart = self.charts.iter().find(|chart| chart.title == WAIT_CLASSES);
+        let colours = chart.into_iter().flat_map(|chart| chart.names.iter().zip(&chart.colours));
+        colours.map(|(class, colour)| (class.clone(), format!("c{colour}"))).collect()
+    }
+
     /// Whether there was an occurrence of this kind.
     pub(super) fn has(&self, kind: &str) -> bool {
         self.bands.iter().any(|(_, _, found, _)| *found == kind)
@@ -93,11 +102,6 @@ fn rounded(value: f64) -> f64 {
 /// The seconds that the charts of a point show.
 pub(super) fn seconds(point: &PointReport) -> Vec<i64> {
     point.seconds.iter().filter(|s| s.part != LoadPart::Tail).map(|s| s.second).collect()
-}
-
-/// The CSS class of a wait class.
-pub(super) fn class_colour(class: &str) -> String {
-    colour(class).map_or_else(String::new, |colour| format!("c{colour}"))
 }
 
 #[cfg(test)]

@@ -61,6 +61,8 @@ pub(super) struct PointView<'a> {
     p99_words: Option<String>,
     /// What the sessions' waits for their client include.
     client_waits: Option<&'static str>,
+    /// The CSS classes of the sessions' wait classes.
+    class_colours: BTreeMap<String, String>,
     /// Only for I/O jobs.
     io: Option<IoView>,
 }
@@ -129,6 +131,7 @@ impl<'a> PointView<'a> {
             too_short: point.too_short().then_some(TOO_SHORT),
             p99_words: p99_words(point),
             client_waits: point.observed.as_ref().and_then(|seen| client_waits(seen.sessions.as_ref()?)),
+            class_colours: charts.seen.as_ref().map(SeenCharts::class_colours).unwrap_or_default(),
             io: report.is_io().then(|| IoView::new(report, point)),
         }
     }

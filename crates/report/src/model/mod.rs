@@ -36,7 +36,7 @@ pub use generator::{GeneratorReport, Lag};
 pub use host::{HostReport, SkewReport};
 pub use latency::{Distribution, LatencyRow};
 pub use linearity::HostScaling;
-pub(crate) use observed::{Chart, Grid, colour, timeline};
+pub(crate) use observed::{Chart, Grid, WAIT_CLASSES, timeline};
 pub use observed::{
     ClassRow, CpuUse, DeviceRow, MetricRow, ObservationReport, OccurrenceRow, OtherProcessRow, ProcessorRow,
     RowWaits, ServerStatement, SessionsReport, WaitRow,

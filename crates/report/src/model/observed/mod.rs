@@ -18,7 +18,7 @@ pub(crate) use grid::{Chart, Grid};
 pub use host::{CpuUse, DeviceRow, OtherProcessRow, ProcessorRow};
 pub use sessions::{ClassRow, RowWaits, SessionsReport, WaitRow};
 pub use statements::ServerStatement;
-pub(crate) use timeline::{colour, timeline};
+pub(crate) use timeline::{WAIT_CLASSES, timeline};
 
 /// Activity of the host and database in a point's measured window. Means are over the window's time, except
 /// request times and sizes of a device, which are over its requests.

@@ -1,12 +1,16 @@
 //! Observations of a point, second by second: for the charts and for the table of all metrics.
 
-use kelvin_diagnose::{Evidence, metric};
+use kelvin_diagnose::{Evidence, is_client, metric};
+use kelvin_measure::observation::WaitKind;
 
 use super::grid::{Chart, Grid};
 use super::host::{Disk, disks};
 
 /// Wait classes that are drawn separately; the others are combined.
 const CLASSES: usize = 7;
+
+/// The chart of the sessions by class.
+pub(crate) const WAIT_CLASSES: &str = "Active sessions by wait class";
 
 /// The charts of a point, for the seconds of `grid`. Charts without any value are omitted.
 pub(crate) fn timeline(evidence: &Evidence, grid: &Grid) -> Vec<Chart> {
@@ -93,15 +97,14 @@ fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     })
 }
 
-/// The colour of a class: common classes have fixed colours.
-pub(crate) fn colour(class: &str) -> Option<usize> {
-    Some(match class {
-        "CPU" => 2,
-        "IO" => 0,
-        "Lock" => 5,
-        "LWLock" => 1,
-        "Client" | "network" => 4,
-        "BufferPin" => 7,
+/// The colour of a class by what most of its sessions wait for: common kinds have fixed colours.
+fn colour(kind: WaitKind) -> Option<usize> {
+    Some(match kind {
+        WaitKind::Cpu => 2,
+        WaitKind::DataRead | WaitKind::DataWrite | WaitKind::LogFlush => 0,
+        WaitKind::RowLock | WaitKind::Lock => 5,
+        WaitKind::Latch | WaitKind::Page | WaitKind::Log => 1,
+        WaitKind::Client => 4,
         _ => return None,
     })
 }
@@ -112,18 +115,28 @@ fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     classes.retain(|(_, values)| total(values) > 0.0);
     classes.sort_by(|a, b| total(&b.1).total_cmp(&total(&a.1)));
     let rest = classes.split_off(classes.len().min(CLASSES));
-    let mut free = [6, 7, 4, 3, 1, 0, 5, 2].into_iter();
-    let taken: Vec<usize> = classes.iter().filter_map(|(class, _)| colour(class)).collect();
+    let kinds = evidence.active(grid.point, is_client).by(|group| (group.class.clone(), group.kind));
+    let mut taken = Vec::new();
+    // Of two classes that are for the same, the larger one.
+    let fixed: Vec<Option<usize>> = classes
+        .iter()
+        .map(|(class, _)| {
+            let ((_, kind), _) = kinds.iter().find(|((of, _), _)| of == class)?;
+            let free = colour(*kind).filter(|colour| !taken.contains(colour));
+            taken.extend(free);
+            free
+        })
+        .collect();
+    let mut free = [6, 7, 4, 3, 1, 0, 5, 2].into_iter().filter(|colour| !taken.contains(colour));
     let mut columns: Vec<(String, usize, Vec<Option<f64>>)> = Vec::new();
-    for (class, values) in classes {
-        let colour = colour(&class).or_else(|| free.find(|c| !taken.contains(c))).unwrap_or(8);
-        columns.push((class, colour, values));
+    for ((class, values), fixed) in classes.into_iter().zip(fixed) {
+        columns.push((class, fixed.or_else(|| free.next()).unwrap_or(8), values));
     }
     if let Some(others) = rest.into_iter().map(|(_, values)| values).reduce(sum) {
         columns.push(("others".into(), 8, others));
     }
     (!columns.is_empty()).then(|| Chart {
-        title: "Active sessions by wait class".into(),
+        title: WAIT_CLASSES.into(),
         unit: "sessions",
         stacked: true,
         top: None,

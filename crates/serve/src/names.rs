@@ -66,13 +66,9 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
             labels.push(("cpu", (*which).to_owned()));
             joined(&["host", kind], rest)
         }
-        ["host", "numa", which, rest @ ..] if !rest.is_empty() => {
+        [of, "numa", which, rest @ ..] if !rest.is_empty() => {
             labels.push(("node", (*which).to_owned()));
-            joined(&["host", "numa"], rest)
-        }
-        ["sqlserver", "numa", which, rest @ ..] if !rest.is_empty() => {
-            labels.push(("node", (*which).to_owned()));
-            joined(&["sqlserver", "numa"], rest)
+            joined(&[of, "numa"], rest)
         }
         ["host", "process", which, rest @ ..] if !rest.is_empty() => {
             labels.push(("process", (*which).to_owned()));

@@ -40,6 +40,17 @@ impl Host {
         }
     }
 
+    /// A name for the server in file names.
+    pub(crate) fn file_name(&self, port: u16) -> String {
+        let host = match self {
+            Self::Tcp(name) => name.into(),
+            Self::Unix(path) => path.to_string_lossy(),
+        };
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' };
+        let name: String = host.chars().map(plain).collect();
+        format!("{name}_{port}")
+    }
+
     /// Which server's certificates are trusted, by the words of a URL; checked where there is TLS.
     pub(crate) fn trust(
         &self,

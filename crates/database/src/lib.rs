@@ -12,6 +12,7 @@ mod engine_kind;
 mod error;
 mod home;
 mod host_resources;
+mod location;
 pub mod managed;
 pub mod mysql;
 mod password;
@@ -35,8 +36,11 @@ pub use engine::{Capabilities, Engine, Fingerprint, ServerCounters, ServerFault,
 pub use engine_kind::EngineKind;
 pub use error::{Code, Error, ErrorClass, Result};
 pub use home::Home;
+pub use location::{DataLocation, LoadSettings, ServerDirectories};
+pub use password::Password;
 pub use rows::{Cell, Rows};
 pub use session::{
     BulkLoad, BulkTable, Cancel, ColumnType, PreparedPlans, Session, Statement, TransactionControl,
 };
+pub use sqlite::confine_sessions;
 pub use value::{Decimal, Timestamp, Value};

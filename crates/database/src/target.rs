@@ -1,10 +1,20 @@
 //! Targets: the text with which a user names a database.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::managed::{ManagedServer, Manager};
-use crate::{EngineKind, Error, Result, mysql, postgres, sqlserver};
+use crate::mysql::managed::MysqlServer;
+use crate::mysql::{MysqlEngine, MysqlLocation};
+use crate::password::is_missing;
+use crate::postgres::managed::PostgresServer;
+use crate::postgres::{PostgresEngine, PostgresLocation};
+use crate::sqlite::SqliteLocation;
+use crate::sqlserver::SqlServerEngine;
+use crate::{
+    DataLocation, Engine, EngineKind, Error, Password, Result, ServerDirectories, mysql, postgres, sqlserver,
+};
 
 /// A database as the user named it.
 #[derive(Debug, Clone)]
@@ -90,13 +100,101 @@ impl Target {
     pub fn managed_server(&self, manager: &Manager) -> Result<Option<Box<dyn ManagedServer>>> {
         Ok(match self {
             Self::ManagedPostgres { version } => {
-                Some(Box::new(postgres::managed::PostgresServer::new(manager.clone(), *version)?))
+                Some(Box::new(PostgresServer::new(manager.clone(), *version)?))
             }
-            Self::ManagedMysql { product } => {
-                Some(Box::new(mysql::managed::MysqlServer::new(manager.clone(), *product)?))
-            }
+            Self::ManagedMysql { product } => Some(Box::new(MysqlServer::new(manager.clone(), *product)?)),
             Self::Sqlite { .. } | Self::Postgres(_) | Self::Mysql(_) | Self::SqlServer(_) => None,
         })
+    }
+
+    /// Opens the database. A managed server is started, and made first if need be; `progress` is called for every step
+    /// that takes long. Without a file, SQLite's is made in the directory `scratch`; refused if there is none.
+    pub fn open(
+        &self,
+        scratch: Option<&Path>,
+        directories: &dyn Fn() -> Result<ServerDirectories>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Box<dyn DataLocation>> {
+        Ok(match self {
+            Self::Sqlite { path } => Box::new(SqliteLocation::open(path.as_deref(), scratch)?),
+            Self::Postgres(config) => Box::new(PostgresLocation::of(config, directories()?)),
+            Self::ManagedPostgres { version } => {
+                Box::new(PostgresLocation::start(*version, directories()?, progress)?)
+            }
+            Self::Mysql(config) => Box::new(MysqlLocation::of(config, directories()?)),
+            Self::ManagedMysql { product } => {
+                Box::new(MysqlLocation::start(*product, directories()?, progress)?)
+            }
+            Self::SqlServer(config) => Box::new(SqlServerEngine::new(*config.clone())),
+        })
+    }
+
+    /// The engine of a running server; `None` for a file, and for a server that Kelvin has to start first.
+    pub fn server(&self) -> Option<Arc<dyn Engine>> {
+        match self {
+            Self::Postgres(config) => Some(Arc::new(PostgresEngine::new(*config.clone()))),
+            Self::Mysql(config) => Some(Arc::new(MysqlEngine::new(*config.clone()))),
+            Self::SqlServer(config) => Some(Arc::new(SqlServerEngine::new(*config.clone()))),
+            Self::Sqlite { .. } | Self::ManagedPostgres { .. } | Self::ManagedMysql { .. } => None,
+        }
+    }
+
+    /// Looks for the password where the server's own clients look, if the server asks for one. Where it requires none,
+    /// nothing is looked up, so that a broken password file does not prevent the connection. Returns whether no other
+    /// password is needed; a failure for another reason is reported by the caller, who connects again.
+    pub fn find_password(&mut self) -> Result<bool> {
+        let environment = |name: &str| std::env::var(name).ok();
+        let asks = |server: Option<Arc<dyn Engine>>| {
+            server.is_some_and(|server| server.connect().is_err_and(|error| is_missing(&error)))
+        };
+        let found = match &*self {
+            Self::Postgres(config) if asks(self.server()) => postgres::password::find(config, &environment)?,
+            Self::Mysql(_) if asks(self.server()) => mysql::password::find(&environment)?,
+            // It always asks for one: nothing is sent before it is known.
+            Self::SqlServer(config) if config.token.is_none() && config.token_file.is_none() => {
+                sqlserver::password::find(&environment)
+            }
+            _ => return Ok(true),
+        };
+        let is_found = found.is_some();
+        self.set_password(found);
+        Ok(is_found)
+    }
+
+    /// Sets the password of a running server.
+    pub fn set_password(&mut self, password: Option<Password>) {
+        match self {
+            Self::Postgres(config) => config.password = password,
+            Self::Mysql(config) => config.password = password,
+            Self::SqlServer(config) => config.password = password,
+            Self::Sqlite { .. } | Self::ManagedPostgres { .. } | Self::ManagedMysql { .. } => {}
+        }
+    }
+
+    /// A name for the server in file names, the same for every user and database of it; `None` where there are no
+    /// settings that Kelvin can change.
+    pub fn settings_key(&self) -> Option<String> {
+        match self {
+            Self::Postgres(config) => Some(config.host.file_name(config.port)),
+            Self::Mysql(config) => Some(config.host.file_name(config.port)),
+            managed if managed.is_managed() => Some(managed.to_string().replace(':', "_")),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a managed server.
+    pub fn is_managed(&self) -> bool {
+        matches!(self, Self::ManagedPostgres { .. } | Self::ManagedMysql { .. })
+    }
+
+    /// Whether it is a file that is created for each run and removed after it.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Sqlite { path: None })
+    }
+
+    /// The file of a database that this process reads and writes itself; none of a server, and of a temporary one.
+    pub fn file(&self) -> Option<&Path> {
+        if let Self::Sqlite { path } = self { path.as_deref() } else { None }
     }
 
     /// Whether it is a server whose settings can be changed and restored.

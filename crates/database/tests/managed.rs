@@ -8,7 +8,7 @@ use std::time::Duration;
 use kelvin_database::managed::Manager;
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::postgres::managed::{Instance, installed};
-use kelvin_database::{Engine, ErrorClass};
+use kelvin_database::{Engine, ErrorClass, LoadSettings};
 
 /// Durability costs these tests seconds without any benefit.
 const FAST: &[(&str, &str)] = &[("fsync", "off"), ("shared_buffers", "32MB")];
@@ -125,7 +125,7 @@ fn an_instance_has_settings_for_a_load_while_it_loads() {
     let loads = std::fs::read_to_string(&file).unwrap();
     assert_eq!(level(&place.manager.up(None, &mut |_| ()).unwrap()), "minimal", "left alone by others");
     assert!(begin().0.is_none(), "one load at a time");
-    loading.end(&mut |_| ()).unwrap();
+    Box::new(loading).end(&mut |_| ()).unwrap();
     let after = place.manager.running(version).unwrap();
     assert_eq!((level(&after).as_str(), std::fs::read_to_string(&file).unwrap()), ("replica", own.clone()));
 

@@ -89,6 +89,22 @@ fn a_password_is_never_repeated() {
     }
 }
 
+#[test]
+fn a_server_has_one_name_for_all_its_databases() {
+    for (text, key) in [
+        ("postgres://joe@db1:5433/shop", Some("db1_5433")),
+        ("postgres://ann@db1:5433/other", Some("db1_5433")),
+        ("postgres:///shop?host=/run/pg&port=5432", Some("_run_pg_5432")),
+        ("mysql://joe@[::1]:3307/shop", Some("__1_3307")),
+        ("postgres:16", Some("postgres_16")),
+        ("mariadb", Some("mariadb")),
+        ("sqlite:a.db", None),
+        ("sqlserver://sa@db1/shop", None),
+    ] {
+        assert_eq!(Target::parse(text).unwrap().settings_key().as_deref(), key, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn parsing_never_panics(text in ".*") {

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use kelvin_database::postgres::password::Password;
+use kelvin_database::Password;
 use kelvin_lab::live::{Live, RunSummary};
 use kelvin_lab::open::{self, Opened, Purpose};
 use kelvin_lab::store_bench::{RunOrigin, StoreBench};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use kelvin_database::Host;
+use kelvin_database::ServerDirectories;
+use kelvin_database::managed::Manager;
 use kelvin_database::target::Target;
 
 use crate::error::Doing;
@@ -46,23 +47,9 @@ pub fn settings_journals() -> Result<PathBuf, StoreBenchError> {
 /// The path of a server's journal; the same for every user and database of that server. Its name begins with
 /// `of`.
 pub fn settings_journal(target: &Target, of: &str) -> Result<PathBuf, StoreBenchError> {
-    let server = match target {
-        Target::Postgres(config) => (&config.host, config.port),
-        Target::Mysql(config) => (&config.host, config.port),
-        Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {
-            return Ok(settings_journals()?.join(format!("{of}{target}.journal").replace(':', "_")));
-        }
-        Target::Sqlite { .. } | Target::SqlServer(_) => {
-            return Err(StoreBenchError::Refused(format!("{target} has no server with settings")));
-        }
-    };
-    let host = match server.0 {
-        Host::Tcp(name) => name.clone(),
-        Host::Unix(path) => path.to_string_lossy().into_owned(),
-    };
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' };
-    let name: String = host.chars().map(plain).collect();
-    Ok(settings_journals()?.join(format!("{of}{name}_{}.journal", server.1)))
+    let refused = || StoreBenchError::Refused(format!("{target} has no server with settings"));
+    let server = target.settings_key().ok_or_else(refused)?;
+    Ok(settings_journals()?.join(format!("{of}{server}.journal")))
 }
 
 /// The prefix of journals of server instruments.
@@ -75,8 +62,15 @@ pub const ADVICE: &str = "advice_";
 pub const LIMITS: &str = "limits_";
 
 /// The directory for dumps of databases that have no room for snapshots next to them.
-pub fn dumps() -> Result<PathBuf, StoreBenchError> {
+fn dumps() -> Result<PathBuf, StoreBenchError> {
     Ok(data()?.join("snapshots"))
+}
+
+/// The directories of servers, for the engines.
+pub(crate) fn of_servers() -> kelvin_database::Result<ServerDirectories> {
+    let unusable = |error: StoreBenchError| kelvin_database::Error::usage(error.to_string());
+    let manager = Manager::new(servers().map_err(unusable)?);
+    Ok(ServerDirectories { manager, dumps: dumps().map_err(unusable)? })
 }
 
 /// A temporary directory for a database that exists for one run. `/var/tmp` is preferred to `/tmp`, which is

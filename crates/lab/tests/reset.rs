@@ -14,8 +14,9 @@ use kelvin_database::managed::{Line, Manager, Profile};
 use kelvin_database::postgres::PostgresEngine;
 use kelvin_database::snapshot::{SnapshotJob, SnapshotMethod, new_name};
 use kelvin_database::sqlite::SqliteEngine;
-use kelvin_database::{Engine, ErrorClass};
-use kelvin_lab::reset::{DataLocation, OtherError, ResetContext, ResetError, Task, contents, reset};
+use kelvin_database::target::Target;
+use kelvin_database::{DataLocation, Engine, ErrorClass, ServerDirectories};
+use kelvin_lab::reset::{OtherError, ResetContext, ResetError, Task, contents, reset};
 use kelvin_run::spec::{Build, Reset, ResetMethod, Span};
 use kelvin_workload::progress::Quiet;
 use kelvin_workload::tproc_c::{Options, TprocC};
@@ -57,10 +58,19 @@ fn by(how: ResetMethod) -> Reset {
     Reset { how, idle_wait: Some(Span::seconds(0)), ..Reset::default() }
 }
 
+/// The location of the engine's data; its manager's servers are below the directory.
+fn place_of(engine: &dyn Engine, directory: &Path) -> Box<dyn DataLocation> {
+    let directories = || {
+        let manager = Manager::new(directory.join("servers"));
+        Ok(ServerDirectories { manager, dumps: directory.join("dumps") })
+    };
+    Target::parse(&engine.describe()).unwrap().open(None, &directories, &mut |_| ()).unwrap()
+}
+
 /// Resets, and returns the notes for the result, all messages, and how often the data was built.
 fn run_reset(
     engine: &dyn Engine,
-    place: &DataLocation,
+    place: &dyn DataLocation,
     asked: &Reset,
     build: Build,
 ) -> Result<(Vec<String>, Vec<String>, u32), ResetError> {
@@ -97,28 +107,30 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
-    let place = DataLocation::Sqlite(file.clone());
-    let error = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err();
+    let place = place_of(&engine, directory.path());
+    let error = run_reset(&engine, place.as_ref(), &by(ResetMethod::Auto), Build::Never).unwrap_err();
     assert!(error.to_string().contains("--no-build"), "{error}");
 
-    let (notes, _, built) = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
+    let (notes, _, built) = run_reset(&engine, place.as_ref(), &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!((built, notes.len()), (1, 1));
     assert!(notes[0].starts_with("reset by files (SQLite uses a single file)"), "{notes:?}");
     let loaded = tables(&engine);
     change(&engine);
     assert_ne!(tables(&engine), loaded);
-    let error = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Never).unwrap_err().to_string();
+    let error =
+        run_reset(&engine, place.as_ref(), &by(ResetMethod::Auto), Build::Never).unwrap_err().to_string();
     assert!(
         error.contains("do not belong to the workload (left_behind)") && has_left_behind(&engine),
         "{error}"
     );
-    let (_, _, built) = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap();
+    let (_, _, built) = run_reset(&engine, place.as_ref(), &by(ResetMethod::Files), Build::Never).unwrap();
     assert_eq!((built, tables(&engine) == loaded, has_left_behind(&engine)), (0, true, false));
 
     // Another process has the file open: the error names it, and its data is kept.
     change(&engine);
     let other = engine.connect().unwrap();
-    let error = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
+    let error =
+        run_reset(&engine, place.as_ref(), &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("is in use by another session; nothing was changed"), "{error}");
     drop(other);
     assert!(has_left_behind(&engine));
@@ -134,7 +146,8 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     std::fs::write(&description, &text[..text.len() / 2]).unwrap();
     assert!(place.snapshots().unwrap().is_empty());
     std::fs::remove_file(&description).unwrap();
-    let (_, messages, built) = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap();
+    let (_, messages, built) =
+        run_reset(&engine, place.as_ref(), &by(ResetMethod::Files), Build::Auto).unwrap();
     assert_eq!((built, tables(&engine) == loaded), (1, true));
     assert!(messages.iter().any(|line| line.contains("rebuilding them")), "{messages:?}");
 
@@ -142,12 +155,13 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let changed =
         std::fs::OpenOptions::new().append(true).open(snapshots.join(format!("{name}.db"))).unwrap();
     changed.set_len(1 << 20).unwrap();
-    let error = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Auto).unwrap_err().to_string();
+    let error =
+        run_reset(&engine, place.as_ref(), &by(ResetMethod::Files), Build::Auto).unwrap_err().to_string();
     assert!(error.contains("was changed"), "{error}");
     let other = text.replace("1 warehouse", "2 warehouses").replace(&name, "other");
     std::fs::write(snapshots.join("other.toml"), other).unwrap();
     let named = Reset { snapshot: Some("other".into()), ..by(ResetMethod::Auto) };
-    let error = run_reset(&engine, &place, &named, Build::Auto).unwrap_err().to_string();
+    let error = run_reset(&engine, place.as_ref(), &named, Build::Auto).unwrap_err().to_string();
     assert!(error.contains("\"2 warehouses, seed 1\", not \"1 warehouse, seed 1\""), "{error}");
     assert_eq!(tables(&engine), loaded, "refused before anything was changed");
 }
@@ -157,8 +171,8 @@ fn a_full_disk_is_reported_before_the_copy() {
     let disk = Disk::mount(160);
     let file = disk.place().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
-    let place = DataLocation::Sqlite(file);
-    let error = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap_err();
+    let place = place_of(&engine, disk.place());
+    let error = run_reset(&engine, place.as_ref(), &by(ResetMethod::Auto), Build::Auto).unwrap_err();
     let ResetError::Database(error) = error else { panic!("{error}") };
     assert_eq!(error.class(), ErrorClass::DiskFull);
     assert!(error.message().contains("does not fit"), "{error}");
@@ -179,18 +193,14 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     let major = instance.major();
     let config = instance.config();
     let engine = PostgresEngine::new(config.clone());
-    let place = DataLocation::Postgres {
-        config: Box::new(config),
-        managed: Some((server.0.clone(), major)),
-        dumps: directory.path().join("dumps"),
-    };
+    let place = place_of(&engine, directory.path());
     let mut session = engine.connect().unwrap();
     // Durability would only make these tests slower.
     session.run("alter system set fsync = off").unwrap();
     session.run("select pg_reload_conf()").unwrap();
     drop(session);
 
-    let (notes, _, built) = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
+    let (notes, _, built) = run_reset(&engine, place.as_ref(), &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!(built, 1);
     assert!(
         notes[0].starts_with("reset by template (") && notes[0].contains("by copy of the files"),
@@ -199,7 +209,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     let loaded = tables(&engine);
     for how in [ResetMethod::Template, ResetMethod::Files, ResetMethod::Dump] {
         if how != ResetMethod::Template {
-            save(&engine, &place, how);
+            save(&engine, place.as_ref(), how);
         }
         change(&engine);
         // A server that was bound to CPUs must still be bound.
@@ -210,7 +220,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
         let mut one = rustix::thread::CpuSet::new();
         one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap());
         rustix::thread::sched_setaffinity(pid(running()), &one).unwrap();
-        let (notes, _, built) = run_reset(&engine, &place, &by(how), Build::Never).unwrap();
+        let (notes, _, built) = run_reset(&engine, place.as_ref(), &by(how), Build::Never).unwrap();
         assert_eq!(cpus(), one, "{how}");
         rustix::thread::sched_setaffinity(pid(running()), &all).unwrap();
         assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), all, "this process is where it was");
@@ -230,7 +240,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     assert_eq!(kept, [SnapshotMethod::Dump, SnapshotMethod::Files, SnapshotMethod::Template]);
 
     // Ready to run: frozen, counted, and visible to index-only scans without another vacuum.
-    run_reset(&engine, &place, &by(ResetMethod::Template), Build::Never).unwrap();
+    run_reset(&engine, place.as_ref(), &by(ResetMethod::Template), Build::Never).unwrap();
     let mut session = engine.connect().unwrap();
     let stale = "select count(*) from pg_class where relkind = 'r' and relpages > 0 and (relallvisible < relpages or reltuples < 0) \
                  and relnamespace = 'public'::regnamespace";
@@ -240,7 +250,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
     session.run("set application_name = 'a colleague'; create table mine ()").unwrap();
     std::thread::scope(|scope| {
         for how in [ResetMethod::Template, ResetMethod::Files] {
-            let (engine, place) = (&engine, &place);
+            let (engine, place) = (&engine, place.as_ref());
             scope.spawn(move || {
                 let error = run_reset(engine, place, &by(how), Build::Never).unwrap_err().to_string();
                 assert!(error.contains("(a colleague, user kelvin)"), "{how}: {error}");
@@ -254,7 +264,7 @@ fn postgres_comes_back_exactly_by_template_by_files_and_by_dump() {
 /// MariaDB, or the product below `KELVIN_MYSQL_BASE`; its programs are then in the path.
 #[test]
 fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
-    use kelvin_database::mysql::managed::{self, MysqlServer};
+    use kelvin_database::mysql::managed;
     use kelvin_database::mysql::{MysqlEngine, Product, snapshot};
 
     let base = std::env::var_os("KELVIN_MYSQL_BASE").map(std::path::PathBuf::from);
@@ -283,22 +293,18 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
     };
     let instance = managed::up(&server.0, product, Some(&small), &mut |_| ()).unwrap();
     let engine = MysqlEngine::new(instance.config.clone());
-    let place = DataLocation::Mysql {
-        config: Box::new(instance.config),
-        managed: Some(Box::new(MysqlServer::new(server.0.clone(), product).unwrap())),
-        dumps: directory.path().join("dumps"),
-    };
-    let (notes, _, built) = run_reset(&engine, &place, &by(ResetMethod::Auto), Build::Auto).unwrap();
+    let place = place_of(&engine, directory.path());
+    let (notes, _, built) = run_reset(&engine, place.as_ref(), &by(ResetMethod::Auto), Build::Auto).unwrap();
     assert_eq!(built, 1);
     assert!(notes[0].starts_with("reset by files (the files of the stopped server are copied)"), "{notes:?}");
     let loaded = tables(&engine);
     let ways = if dumps { &[ResetMethod::Files, ResetMethod::Dump][..] } else { &[ResetMethod::Files] };
     for &how in ways {
         if how == ResetMethod::Dump {
-            save(&engine, &place, how);
+            save(&engine, place.as_ref(), how);
         }
         change(&engine);
-        let (notes, _, built) = run_reset(&engine, &place, &by(how), Build::Never).unwrap();
+        let (notes, _, built) = run_reset(&engine, place.as_ref(), &by(how), Build::Never).unwrap();
         assert_eq!((built, tables(&engine) == loaded), (0, true), "{how}: {notes:?}");
         // A dump restores its contents and leaves other tables alone.
         assert_eq!(has_left_behind(&engine), how == ResetMethod::Dump, "{how}");
@@ -324,16 +330,19 @@ fn a_managed_mariadb_comes_back_exactly_by_files_and_by_dump() {
 
     // Without the product's programs there is no dump; those of the other product are not used.
     if !dumps {
-        let error = run_reset(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
+        let error =
+            run_reset(&engine, place.as_ref(), &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
         assert!(error.contains("the client programs of MySQL"), "{error}");
     }
 
     // Other sessions stay connected, and the error names them.
     let mut session = engine.connect().unwrap();
-    let error = run_reset(&engine, &place, &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
+    let error =
+        run_reset(&engine, place.as_ref(), &by(ResetMethod::Files), Build::Never).unwrap_err().to_string();
     assert!(error.contains("other sessions are active"), "{error}");
     if dumps {
-        let error = run_reset(&engine, &place, &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
+        let error =
+            run_reset(&engine, place.as_ref(), &by(ResetMethod::Dump), Build::Never).unwrap_err().to_string();
         assert!(error.contains("(user kelvin)") && error.contains("nothing was changed"), "{error}");
     }
     session.run("select 1").unwrap();
@@ -349,7 +358,7 @@ impl Drop for ManagedMariadb {
 }
 
 /// Saves the data, which is as built, under the name that a reset searches for.
-fn save(engine: &dyn Engine, place: &DataLocation, how: ResetMethod) {
+fn save(engine: &dyn Engine, place: &dyn DataLocation, how: ResetMethod) {
     let way = if how == ResetMethod::Files { SnapshotMethod::Files } else { SnapshotMethod::Dump };
     let workload = one_warehouse();
     let data = workload.data(engine).unwrap();
@@ -373,7 +382,7 @@ fn a_stop_before_the_copy_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tpcc.db");
     let engine = SqliteEngine::open(&file).unwrap();
-    let place = DataLocation::Sqlite(file.clone());
+    let place = place_of(&engine, directory.path());
     let workload = one_warehouse();
     workload.build(&engine, &Quiet, &Stop::new()).unwrap();
     let stop = Stop::new();
@@ -382,7 +391,7 @@ fn a_stop_before_the_copy_changes_nothing() {
     let asked = by(ResetMethod::Auto);
     let task = Task {
         engine: &engine,
-        place: &place,
+        place: place.as_ref(),
         workload: &workload,
         reset: &asked,
         build: Build::Auto,

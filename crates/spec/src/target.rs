@@ -20,17 +20,17 @@ impl TargetName {
 
     /// Whether it is a managed server.
     pub fn is_managed(&self) -> bool {
-        matches!(self.target(), Ok(Target::ManagedPostgres { .. } | Target::ManagedMysql { .. }))
+        self.target().is_ok_and(|target| target.is_managed())
     }
 
     /// Whether it is a file that is created for each run and removed after it.
     pub fn is_temporary(&self) -> bool {
-        matches!(self.target(), Ok(Target::Sqlite { path: None }))
+        self.target().is_ok_and(|target| target.is_temporary())
     }
 
     /// The file of a database that this process reads and writes itself; none of a server, and of a temporary one.
     pub fn file(&self) -> Option<PathBuf> {
-        if let Ok(Target::Sqlite { path }) = self.target() { path } else { None }
+        self.target().ok()?.file().map(ToOwned::to_owned)
     }
 
     /// As written.

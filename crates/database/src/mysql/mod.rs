@@ -16,6 +16,7 @@ mod execute;
 mod fuzz_entry;
 mod home;
 mod inbox;
+mod location;
 pub mod managed;
 mod packet;
 pub mod password;
@@ -39,6 +40,7 @@ pub use config::{Config, Product};
 pub use encode::name as quote;
 pub use engine::MysqlEngine;
 pub use fuzz_entry::examine;
+pub(crate) use location::MysqlLocation;
 pub use password::Password;
 pub use profile::MysqlProfiles;
 

@@ -23,12 +23,12 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// Bytes that an unprivileged user could still write where `path` is.
-pub fn free_bytes(path: &Path) -> Option<u64> {
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     rustix::fs::statvfs(path).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// Whether files in this directory can be cloned; tested with a file of a few bytes.
-pub fn clones(directory: &Path) -> bool {
+pub(crate) fn clones(directory: &Path) -> bool {
     let name = format!(".kelvin-clone-{}", std::process::id());
     let (from, to) = (directory.join(format!("{name}-a")), directory.join(format!("{name}-b")));
     let cloned = (|| -> io::Result<()> {

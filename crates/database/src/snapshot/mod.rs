@@ -1,7 +1,7 @@
 //! Snapshots: the content of a database, kept so that it can be restored before each run.
 //!
-//! There are four ways to keep one, each a [`SnapshotStore`]: the file ([`crate::sqlite::snapshot`]), a database beside the one it
-//! is of ([`crate::postgres::snapshot`]), the data directory of a managed server, and a dump. All hold to the same rules: what is being saved carries another name until it is complete, so that
+//! There are four ways to keep one, each a [`SnapshotStore`]: the file (SQLite), a database beside the one it
+//! is of (PostgreSQL), the data directory of a managed server, and a dump. All hold to the same rules: what is being saved carries another name until it is complete, so that
 //! nothing unfinished can be taken for a snapshot; what is being restored takes the old content's place in one
 //! step where the way allows it; and nobody else's session is ended.
 
@@ -11,11 +11,14 @@ pub(crate) mod directory;
 pub(crate) mod dump;
 pub(crate) mod files;
 pub(crate) mod info;
+mod methods;
 pub(crate) mod program;
 pub(crate) mod sessions;
 
-pub use files::{clones, free_bytes};
+pub(crate) use files::clones;
 pub use info::{Contents, Seal, SnapshotInfo, SnapshotMethod, new_name};
+pub(crate) use methods::NOT_MANAGED;
+pub use methods::SnapshotMethods;
 
 use crate::{Error, ErrorClass, Result};
 

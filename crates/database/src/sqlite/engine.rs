@@ -50,14 +50,14 @@ const FINGERPRINT_PRAGMAS: &[&str] = &[
 
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
-/// From now on the sessions of this process reach no file but the one that they were opened on: `ATTACH` and `VACUUM INTO` are
+/// From now on SQLite's sessions in this process reach no file but the one that they were opened on: `ATTACH` and `VACUUM INTO` are
 /// errors. For a process whose statements come from another host.
 pub fn confine_sessions() {
     CONFINED.store(true, Ordering::Release);
 }
 
-/// An SQLite file, shared by the sessions on it.
-#[derive(Debug)]
+/// An SQLite file, shared by the sessions on it; a clone is the same engine.
+#[derive(Debug, Clone)]
 pub struct SqliteEngine {
     path: PathBuf,
     turns: Arc<Turns>,

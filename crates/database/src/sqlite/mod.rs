@@ -9,10 +9,12 @@ mod busy;
 mod engine;
 mod error;
 mod home;
+mod location;
 mod parameters;
 mod session;
-pub mod snapshot;
+mod snapshot;
 mod turns;
 
 pub use engine::{BUSY_LIMIT, SqliteEngine, confine_sessions};
 pub(crate) use error::translate;
+pub(crate) use location::SqliteLocation;

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The snapshots of one file.
 #[derive(Debug, Clone)]
-pub struct SqliteFiles {
+pub(super) struct SqliteFiles {
     file: PathBuf,
     directory: SnapshotDirectory,
 }
@@ -28,7 +28,7 @@ impl SqliteFiles {
     ///
     /// # Errors
     /// When the path cannot be made absolute.
-    pub fn of(file: &Path) -> Result<Self> {
+    pub(super) fn of(file: &Path) -> Result<Self> {
         let file = std::path::absolute(file).map_err(|error| files::io_error("use", file, &error))?;
         let directory = SnapshotDirectory::new(files::beside(&file, ".snapshots"), "db");
         Ok(Self { file, directory })

@@ -1,9 +1,11 @@
-//! The upkeep of a SQL Server database.
+//! The upkeep of a SQL Server database, and its data, which are built again.
+
+use std::sync::Arc;
 
 use super::SqlServerEngine;
 use super::engine::{is_babelfish, property};
 use super::wire::quote;
-use crate::{Engine, Home, Result, Session};
+use crate::{DataLocation, Engine, Home, Result, Session};
 
 /// Counts what there is for the optimizer, in every table of the database.
 const ANALYZE: &str = "EXEC sp_updatestats";
@@ -64,5 +66,11 @@ impl Home for SqlServerEngine {
 
     fn files_are_of_a_version(&self) -> bool {
         true
+    }
+}
+
+impl DataLocation for SqlServerEngine {
+    fn engine(&self) -> Arc<dyn Engine> {
+        Arc::new(self.clone())
     }
 }

@@ -66,12 +66,10 @@ impl AllowedTargets {
 /// accepted.
 fn shared_target(text: &str) -> Result<String, FleetError> {
     let target = Target::parse(text).map_err(|error| FleetError::Refused(error.to_string()))?;
-    match target {
-        Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } | Target::Sqlite { path: None } => {
-            Err(FleetError::Refused(format!("{text}: the agents of a fleet need the URL of a server")))
-        }
-        target => Ok(target.to_string()),
+    if target.is_managed() || target.is_temporary() {
+        return Err(FleetError::Refused(format!("{text}: the agents of a fleet need the URL of a server")));
     }
+    Ok(target.to_string())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use kelvin_database::{process_sessions, sqlite};
+use kelvin_database::{confine_sessions, process_sessions};
 use kelvin_host::{SystemTree, online_cpus};
 use kelvin_measure::{Clock, Machine};
 use kelvin_run::io::IoRun;
@@ -101,7 +101,7 @@ impl Status {
 /// `report`.
 pub fn serve(options: &AgentOptions, stop: &Stop, report: &mut dyn FnMut(&str)) -> Result<AgentEnd> {
     // The controller provides the statements of scripts; they must only use the target's file.
-    sqlite::confine_sessions();
+    confine_sessions();
     let inbox = format!("_INBOX_{}", options.name);
     let bus = Bus::connect(&options.connection, &format!("kelvin agent {}", options.name), Some(&inbox))?;
     let bus = Arc::new(bus);

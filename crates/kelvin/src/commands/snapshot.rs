@@ -2,10 +2,10 @@
 
 use anyhow::{Result, anyhow, bail};
 use kelvin_database::snapshot::{SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore};
-use kelvin_database::{Engine, Home};
+use kelvin_database::{DataLocation, Engine, Home};
 use kelvin_lab::live::{Live, show_progress};
 use kelvin_lab::open::{Opened, Purpose};
-use kelvin_lab::reset::{self, DataLocation};
+use kelvin_lab::reset::{self, ResetOptions};
 use kelvin_lab::selected_workload::SelectedWorkload;
 use kelvin_measure::text::whole;
 use kelvin_run::Spec;
@@ -67,10 +67,10 @@ pub(super) fn save_present(
     let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
     // Nothing is built here: data that cannot be saved is refused.
     let kept = data.clone().map(|data| kelvin_workload::WorkloadData { can_be_built: false, ..data });
-    let (chosen, why) = reset::choose_method(asked, &opened.place.reset_options(engine, kept.as_ref())?)
-        .map_err(|why| anyhow!(why))?;
+    let options = ResetOptions::read(opened.place.as_ref(), engine, kept.as_ref())?;
+    let (chosen, why) = reset::choose_method(asked, &options).map_err(|why| anyhow!(why))?;
     let reset::ChosenReset::Snapshot(way) = chosen else { bail!("a reload saves no snapshot") };
-    let store = snapshot_store(&opened.place, way)?;
+    let store = snapshot_store(opened.place.as_ref(), way)?;
     let workload = found.as_ref().map_or("script", |chosen| chosen.get().name());
     let mut fresh = false;
     if let (Some(chosen), true) = (&found, data.is_some()) {
@@ -83,7 +83,7 @@ pub(super) fn save_present(
 
 /// Restores a snapshot, which a stop request does not interrupt, and removes it.
 pub(super) fn restore_and_remove(opened: &Opened, about: &SnapshotInfo, live: &mut dyn Live) -> Result<()> {
-    let store = snapshot_store(&opened.place, about.way)?;
+    let store = snapshot_store(opened.place.as_ref(), about.way)?;
     with_job(live, &Stop::default(), |job| store.restore(about, job))?;
     store.remove(about)?;
     Ok(())
@@ -93,7 +93,7 @@ fn restore(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> R
     let stop = signal::listen()?;
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, store) = find_snapshot(&opened.place, name)?;
+    let (about, store) = find_snapshot(opened.place.as_ref(), name)?;
     let now = reset::contents(&*opened.engine, &about.contents.workload, None, false)?.engine;
     // Data files depend on the server's version; dumps do not.
     let of_a_version = opened.engine.home().is_some_and(Home::files_are_of_a_version);
@@ -144,7 +144,7 @@ fn list(target: &SnapshotTarget) -> Result<Code> {
 fn drop_snapshot(name: &str, target: &SnapshotTarget, yes: bool, global: &Global) -> Result<Code> {
     let mut live = kelvin_live::for_run(global.quiet, false);
     let opened = opened(target, &mut *live)?;
-    let (about, store) = find_snapshot(&opened.place, name)?;
+    let (about, store) = find_snapshot(opened.place.as_ref(), name)?;
     if !yes {
         super::confirm(&format!(
             "remove the snapshot {name} ({:.0} MB; {})",
@@ -161,11 +161,11 @@ fn opened(target: &SnapshotTarget, live: &mut dyn Live) -> Result<Opened> {
     open(&target.target, Purpose::Existing, &mut |text| live.message(text))
 }
 
-fn snapshot_store(place: &DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotStore>> {
+fn snapshot_store(place: &dyn DataLocation, way: SnapshotMethod) -> Result<Box<dyn SnapshotStore>> {
     place.snapshot_store(way)?.ok_or_else(|| anyhow!("this database has no snapshots by {way}"))
 }
 
-fn find_snapshot(place: &DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn SnapshotStore>)> {
+fn find_snapshot(place: &dyn DataLocation, name: &str) -> Result<(SnapshotInfo, Box<dyn SnapshotStore>)> {
     let all = place.snapshots()?;
     let Some(about) = all.iter().find(|about| about.name == name) else {
         let names: Vec<&str> = all.iter().map(|about| about.name.as_str()).collect();

@@ -62,8 +62,9 @@ impl Access {
             let engine = managed.start(None, report)?.engine;
             return Ok(Server { engine, target: managed.target(), managed: Some(managed) });
         }
-        let engine = open::server((self.login)(target.clone())?)
-            .ok_or_else(|| Error::usage(format!("{target} has no server")))?;
+        let none = || Error::usage(format!("{target} has no server"));
+        open::server(target).ok_or_else(none)?;
+        let engine = open::server(&(self.login)(target.clone())?).ok_or_else(none)?;
         Ok(Server { engine, managed: None, target: target.to_string() })
     }
 }

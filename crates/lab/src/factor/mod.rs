@@ -178,10 +178,10 @@ impl Factor {
             one.suits(&self.how).map_err(|why| format!("level {:?}: {why}", one.name))?;
         }
         match &self.how {
-            // Which settings may be changed is known only with the server. PostgreSQL's syntax of names is the wider
-            // one.
-            FactorKind::Setting(name) => kelvin_database::postgres::settings::check_name(name)
-                .map_err(|error| error.message().to_owned()),
+            // Which settings may be changed is known only with the server.
+            FactorKind::Setting(name) => {
+                kelvin_database::settings::check_name(name).map_err(|error| error.message().to_owned())
+            }
             FactorKind::Kernel(key) => level::kernel_path(key).map(drop),
             FactorKind::Spec(path) => level::spec_path(path),
             FactorKind::Mount(directory) => level::mount_point(directory),

@@ -1,33 +1,47 @@
 //! The fastest possible reset method, and why.
 
-use kelvin_database::postgres::snapshot::Facts;
-use kelvin_database::snapshot::SnapshotMethod;
+use kelvin_database::snapshot::{SnapshotMethod, SnapshotMethods};
+use kelvin_database::{DataLocation, Engine, Error};
 use kelvin_measure::text::few;
-
 use kelvin_run::spec::ResetMethod;
+use kelvin_workload::WorkloadData;
 
-/// The kind of database server.
-#[derive(Debug, Clone)]
-pub enum DataServer {
-    /// A server that copies databases itself (PostgreSQL), and its facts.
-    WithTemplates(Facts),
-    /// A server whose data can be copied only while it is stopped (MySQL, MariaDB).
-    OfFiles,
-}
+use super::home;
+
+/// Why there is only a reload.
+const NO_SNAPSHOTS: &str = "kelvin keeps no snapshots of this database";
 
 /// The facts on which the choice depends.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ResetOptions {
-    /// The server; none on SQLite.
-    pub server: Option<DataServer>,
+    /// The methods of the database's snapshots; none where Kelvin keeps no snapshots of it.
+    pub methods: Option<SnapshotMethods>,
     /// Whether the server is managed.
     pub managed: bool,
     /// Whether the workload can build its data.
     pub can_be_built: bool,
-    /// Why the server cannot be dumped from this host: its client programs are not installed.
-    pub no_dump: Option<String>,
     /// Tables in the database that do not belong to the workload.
     pub foreign: Vec<String>,
+}
+
+impl ResetOptions {
+    /// Reads the facts. `data` is the workload's; without it every table counts as the workload's.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub fn read(
+        place: &dyn DataLocation,
+        engine: &dyn Engine,
+        data: Option<&WorkloadData>,
+    ) -> Result<Self, Error> {
+        let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
+        Ok(Self {
+            foreign: home(engine)?.tables()?.into_iter().filter(|table| !ours(table)).collect(),
+            can_be_built: data.is_some_and(|data| data.can_be_built),
+            methods: place.snapshot_methods()?,
+            managed: place.is_managed(),
+        })
+    }
 }
 
 /// The method that restores the data.
@@ -39,10 +53,6 @@ pub enum ChosenReset {
     Reload,
 }
 
-/// Database size in bytes from which cloning the files of a stopped server is faster than copying in the running one.
-/// The copy takes a second per half gigabyte; a stop and a start take two or three seconds.
-const LARGE: u64 = 8 << 30;
-
 /// The method, and the reason for it. A method requested by name is used wherever it is possible.
 ///
 /// # Errors
@@ -51,11 +61,9 @@ pub fn choose_method(asked: ResetMethod, ground: &ResetOptions) -> Result<(Chose
     match asked {
         ResetMethod::None => Err("no reset was requested".into()),
         ResetMethod::Auto => fastest(ground),
-        ResetMethod::Template => {
-            template(ground).map(|()| asked_for(ChosenReset::Snapshot(SnapshotMethod::Template)))
-        }
-        ResetMethod::Files => files(ground).map(|()| asked_for(ChosenReset::Snapshot(SnapshotMethod::Files))),
-        ResetMethod::Dump => dump(ground).map(|()| asked_for(ChosenReset::Snapshot(SnapshotMethod::Dump))),
+        ResetMethod::Template => snapshot(ground, SnapshotMethod::Template),
+        ResetMethod::Files => snapshot(ground, SnapshotMethod::Files),
+        ResetMethod::Dump => snapshot(ground, SnapshotMethod::Dump),
         ResetMethod::Reload => reload(ground).map(|()| asked_for(ChosenReset::Reload)),
     }
 }
@@ -64,117 +72,43 @@ fn asked_for(chosen: ChosenReset) -> (ChosenReset, String) {
     (chosen, "as requested".into())
 }
 
+fn snapshot(ground: &ResetOptions, way: SnapshotMethod) -> Result<(ChosenReset, String), String> {
+    let methods = ground.methods.as_ref().ok_or(NO_SNAPSHOTS)?;
+    match methods.refusal(way) {
+        None => Ok(asked_for(ChosenReset::Snapshot(way))),
+        Some(why) => Err(why.clone()),
+    }
+}
+
 fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
-    let Some(server) = &ground.server else {
-        if !ground.foreign.is_empty() {
-            return Err(format!(
-                "the file also contains tables that do not belong to the workload ({}), and a reset would \
-                 restore them as well: use a separate file for the load, or confirm the reset with --reset \
-                 files",
-                few(&ground.foreign, 4)
-            ));
-        }
-        return Ok((ChosenReset::Snapshot(SnapshotMethod::Files), "SQLite uses a single file".into()));
-    };
+    let Some(methods) = &ground.methods else { return reloaded(ground, NO_SNAPSHOTS.into()) };
     if !ground.managed && !ground.foreign.is_empty() {
-        return Err(format!(
-            "the database also contains tables that do not belong to the workload ({}), and a reset would \
-             restore them as well: use a separate database for the load, or confirm by naming the method \
-             ({}), or rebuild only the workload's tables (--reset reload)",
-            few(&ground.foreign, 4),
-            match server {
-                DataServer::WithTemplates(_) => "--reset template, --reset dump",
-                DataServer::OfFiles => "--reset dump",
-            }
-        ));
-    }
-    let DataServer::WithTemplates(server) = server else {
-        return if ground.managed {
-            let why = "the files of the stopped server are copied";
-            Ok((ChosenReset::Snapshot(SnapshotMethod::Files), why.into()))
+        let naming = methods.naming().collect::<Vec<_>>().join(", ");
+        let (container, remedy) = if methods.is_file {
+            ("file", format!("confirm the reset with {naming}"))
         } else {
-            dumped_or_reloaded(ground, "not kelvin's server, so no copy of its files")
+            let naming = format!("confirm by naming the method ({naming})");
+            ("database", format!("{naming}, or rebuild only the workload's tables (--reset reload)"))
         };
-    };
-    if ground.managed && server.clones && server.version < 180_000 && server.bytes >= LARGE {
-        return Ok((
-            ChosenReset::Snapshot(SnapshotMethod::Files),
-            "the file system clones files, which costs nothing regardless of their size".into(),
+        return Err(format!(
+            "the {container} also contains tables that do not belong to the workload ({}), and a reset would \
+             restore them as well: use a separate {container} for the load, or {remedy}",
+            few(&ground.foreign, 4)
         ));
     }
-    let no_template = match template(ground) {
-        Ok(()) => {
-            let why = "the server copies files, bypassing WAL and shared buffers";
-            return Ok((ChosenReset::Snapshot(SnapshotMethod::Template), why.into()));
-        }
-        Err(why) => why,
-    };
-    dumped_or_reloaded(ground, &format!("no template: {no_template}"))
-}
-
-/// The fallback where the faster methods are not possible, for the reason `why`.
-fn dumped_or_reloaded(ground: &ResetOptions, why: &str) -> Result<(ChosenReset, String), String> {
-    match dump(ground) {
-        Ok(()) => Ok((ChosenReset::Snapshot(SnapshotMethod::Dump), why.to_owned())),
-        Err(no_dump) => match reload(ground) {
-            Ok(()) => Ok((ChosenReset::Reload, format!("{why}; no dump: {no_dump}"))),
-            Err(no_reload) => Err(format!("{why}; no dump: {no_dump}; no reload: {no_reload}")),
-        },
+    match (&methods.fastest, &methods.no_dump) {
+        (Ok((way, why)), _) => Ok((ChosenReset::Snapshot(*way), (*why).into())),
+        (Err(why), None) => Ok((ChosenReset::Snapshot(SnapshotMethod::Dump), why.clone())),
+        (Err(why), Some(no_dump)) => reloaded(ground, format!("{why}; no dump: {no_dump}")),
     }
 }
 
-fn template(ground: &ResetOptions) -> Result<(), String> {
-    let server = match &ground.server {
-        None => return Err("templates need a server; SQLite data are reset by files".into()),
-        Some(DataServer::OfFiles) => {
-            return Err(
-                "MySQL and MariaDB cannot copy a database by themselves; use files, dump or reload".into()
-            );
-        }
-        Some(DataServer::WithTemplates(facts)) => facts,
-    };
-    let refusals = [
-        (
-            !server.own_sessions,
-            "databases cannot be swapped behind a pooler (prepared_statements=false); use the server's own \
-            address",
-        ),
-        (
-            !server.may_create,
-            "the role cannot create databases; a superuser can grant that: ALTER ROLE … CREATEDB",
-        ),
-        (
-            !server.owns,
-            "the role does not own the database; a superuser can change that: ALTER DATABASE … OWNER TO …",
-        ),
-        (
-            server.own_settings > 0,
-            "the database has its own settings or privileges (ALTER DATABASE … SET, GRANT … ON DATABASE), a \
-             subscription or a replication slot, which a copy would lack",
-        ),
-    ];
-    match refusals.iter().find(|(refused, _)| *refused) {
-        Some((_, why)) => Err((*why).into()),
-        None => Ok(()),
+/// The fallback where no snapshot is possible, for the reason `why`.
+fn reloaded(ground: &ResetOptions, why: String) -> Result<(ChosenReset, String), String> {
+    match reload(ground) {
+        Ok(()) => Ok((ChosenReset::Reload, why)),
+        Err(no_reload) => Err(format!("{why}; no reload: {no_reload}")),
     }
-}
-
-fn files(ground: &ResetOptions) -> Result<(), String> {
-    if ground.server.is_some() && !ground.managed {
-        return Err(
-            "files can be copied only for SQLite and for servers that kelvin manages; use template, dump or \
-             reload"
-                .into(),
-        );
-    }
-    Ok(())
-}
-
-fn dump(ground: &ResetOptions) -> Result<(), String> {
-    if ground.server.is_none() {
-        return Err("an SQLite file needs no dump; it is reset by copying the file (files)".into());
-    }
-    ground.no_dump.clone().map_or(Ok(()), Err)
 }
 
 fn reload(ground: &ResetOptions) -> Result<(), String> {
@@ -188,25 +122,45 @@ fn reload(ground: &ResetOptions) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn server() -> Facts {
-        Facts {
-            version: 150_018,
-            bytes: 1 << 30,
-            may_create: true,
-            owns: true,
-            own_sessions: true,
-            ..Facts::default()
+    /// A server that copies databases itself, unmanaged.
+    fn server() -> SnapshotMethods {
+        SnapshotMethods {
+            no_template: None,
+            no_files: Some("not kelvin's server".into()),
+            no_dump: None,
+            fastest: Ok((SnapshotMethod::Template, "the server copies it")),
+            confirming: &[SnapshotMethod::Template, SnapshotMethod::Dump],
+            is_file: false,
         }
     }
 
-    fn ground(server: Facts) -> ResetOptions {
-        let server = Some(DataServer::WithTemplates(server));
-        ResetOptions { server, can_be_built: true, ..ResetOptions::default() }
+    fn without_template() -> SnapshotMethods {
+        let why = "the role cannot create databases: CREATEDB";
+        SnapshotMethods {
+            no_template: Some(why.into()),
+            fastest: Err(format!("no template: {why}")),
+            ..server()
+        }
     }
 
-    #[allow(clippy::unnecessary_wraps, reason = "the field's type")]
-    fn no_dump() -> Option<String> {
-        Some("pg_dump is not installed here".into())
+    fn file() -> SnapshotMethods {
+        SnapshotMethods {
+            no_template: Some("templates need a server".into()),
+            no_files: None,
+            no_dump: Some("a file needs no dump".into()),
+            fastest: Ok((SnapshotMethod::Files, "a single file")),
+            confirming: &[SnapshotMethod::Files],
+            is_file: true,
+        }
+    }
+
+    fn ground(methods: SnapshotMethods) -> ResetOptions {
+        ResetOptions { methods: Some(methods), managed: false, can_be_built: true, foreign: Vec::new() }
+    }
+
+    fn without_dump() -> ResetOptions {
+        let no_dump = Some("pg_dump is not installed here".into());
+        ground(SnapshotMethods { no_dump, ..without_template() })
     }
 
     fn auto(ground: &ResetOptions) -> Result<ChosenReset, String> {
@@ -216,28 +170,11 @@ mod tests {
     #[test]
     fn the_fastest_possible_way_is_taken() {
         let snapshot = |way| Ok(ChosenReset::Snapshot(way));
-        assert_eq!(auto(&ResetOptions::default()), snapshot(SnapshotMethod::Files), "SQLite");
+        assert_eq!(auto(&ground(file())), snapshot(SnapshotMethod::Files));
         assert_eq!(auto(&ground(server())), snapshot(SnapshotMethod::Template));
-        let large = Facts { bytes: LARGE, clones: true, ..server() };
-        assert_eq!(
-            auto(&ResetOptions { managed: true, ..ground(large.clone()) }),
-            snapshot(SnapshotMethod::Files)
-        );
-        let newer = Facts { version: 180_001, ..large.clone() };
-        assert_eq!(
-            auto(&ResetOptions { managed: true, ..ground(newer) }),
-            snapshot(SnapshotMethod::Template),
-            "it clones itself"
-        );
-        assert_eq!(auto(&ground(large)), snapshot(SnapshotMethod::Template), "not ours to stop");
-        let bound = Facts { may_create: false, ..server() };
-        assert_eq!(auto(&ground(bound.clone())), snapshot(SnapshotMethod::Dump));
-        assert_eq!(
-            auto(&ResetOptions { no_dump: no_dump(), ..ground(bound.clone()) }),
-            Ok(ChosenReset::Reload)
-        );
-        let nothing = ResetOptions { no_dump: no_dump(), can_be_built: false, ..ground(bound) };
-        let error = auto(&nothing).unwrap_err();
+        assert_eq!(auto(&ground(without_template())), snapshot(SnapshotMethod::Dump));
+        assert_eq!(auto(&without_dump()), Ok(ChosenReset::Reload));
+        let error = auto(&ResetOptions { can_be_built: false, ..without_dump() }).unwrap_err();
         assert!(
             error.contains("CREATEDB") && error.contains("pg_dump") && error.contains("did not build"),
             "{error}"
@@ -245,25 +182,20 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_templates_is_reset_by_its_files_or_dumped_or_reloaded() {
-        let other =
-            ResetOptions { server: Some(DataServer::OfFiles), can_be_built: true, ..ResetOptions::default() };
-        assert_eq!(auto(&other), Ok(ChosenReset::Snapshot(SnapshotMethod::Dump)));
-        assert_eq!(auto(&ResetOptions { no_dump: no_dump(), ..other.clone() }), Ok(ChosenReset::Reload));
-        let managed = ResetOptions { managed: true, ..other.clone() };
-        assert_eq!(auto(&managed), Ok(ChosenReset::Snapshot(SnapshotMethod::Files)));
-        assert!(
-            choose_method(ResetMethod::Template, &managed).unwrap_err().contains("files, dump or reload")
-        );
-        let shared = ResetOptions { foreign: vec!["invoices".into()], ..other };
-        assert!(auto(&shared).unwrap_err().contains("(--reset dump)"));
+    fn data_without_snapshots_are_only_rebuilt() {
+        let none = ResetOptions { methods: None, foreign: vec!["invoices".into()], ..ground(server()) };
+        assert_eq!(auto(&none), Ok(ChosenReset::Reload));
+        assert!(choose_method(ResetMethod::Files, &none).unwrap_err().contains("no snapshots"));
+        let error = auto(&ResetOptions { can_be_built: false, ..none }).unwrap_err();
+        assert!(error.contains("no snapshots") && error.contains("did not build"), "{error}");
     }
 
     #[test]
     fn a_choice_has_its_reason() {
-        let pooler = Facts { own_sessions: false, ..server() };
-        let (_, why) = choose_method(ResetMethod::Auto, &ground(pooler)).unwrap();
-        assert!(why.starts_with("no template: databases cannot be swapped behind a pooler"), "{why}");
+        let (_, why) = choose_method(ResetMethod::Auto, &ground(without_template())).unwrap();
+        assert!(why.starts_with("no template: the role cannot create databases"), "{why}");
+        let (_, why) = choose_method(ResetMethod::Auto, &without_dump()).unwrap();
+        assert!(why.ends_with("CREATEDB; no dump: pg_dump is not installed here"), "{why}");
         let (chosen, why) = choose_method(ResetMethod::Reload, &ground(server())).unwrap();
         assert_eq!((chosen, why.as_str()), (ChosenReset::Reload, "as requested"));
     }
@@ -271,15 +203,24 @@ mod tests {
     #[test]
     fn other_peoples_tables_are_put_back_only_when_somebody_says_so() {
         let shared = ResetOptions { foreign: vec!["invoices".into()], ..ground(server()) };
-        assert!(auto(&shared).unwrap_err().contains("(invoices)"));
+        assert_eq!(
+            auto(&shared).unwrap_err(),
+            "the database also contains tables that do not belong to the workload (invoices), and a reset \
+             would restore them as well: use a separate database for the load, or confirm by naming the method \
+             (--reset template, --reset dump), or rebuild only the workload's tables (--reset reload)"
+        );
         assert!(choose_method(ResetMethod::Template, &shared).is_ok());
         assert_eq!(
             auto(&ResetOptions { managed: true, ..shared }),
             Ok(ChosenReset::Snapshot(SnapshotMethod::Template))
         );
         let names: Vec<String> = (0..6).map(|n| format!("t{n}")).collect();
-        let file = ResetOptions { foreign: vec!["invoices".into()], ..ResetOptions::default() };
-        assert!(auto(&file).unwrap_err().contains("(invoices)"));
+        let file = ResetOptions { foreign: vec!["invoices".into()], ..ground(file()) };
+        assert_eq!(
+            auto(&file).unwrap_err(),
+            "the file also contains tables that do not belong to the workload (invoices), and a reset would \
+             restore them as well: use a separate file for the load, or confirm the reset with --reset files"
+        );
         assert!(choose_method(ResetMethod::Files, &file).is_ok());
         assert_eq!(few(&names, 4), "t0, t1, t2, t3 and 2 more");
     }
@@ -287,10 +228,10 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_in_words() {
         for (asked, ground, word) in [
-            (ResetMethod::Template, ResetOptions::default(), "templates need a server"),
-            (ResetMethod::Dump, ResetOptions::default(), "an SQLite file needs no dump"),
-            (ResetMethod::Files, ground(server()), "servers that kelvin manages"),
-            (ResetMethod::Template, ground(Facts { own_settings: 1, ..server() }), "settings or privileges"),
+            (ResetMethod::Template, ground(file()), "templates need a server"),
+            (ResetMethod::Dump, ground(file()), "a file needs no dump"),
+            (ResetMethod::Files, ground(server()), "not kelvin's server"),
+            (ResetMethod::Template, ground(without_template()), "CREATEDB"),
             (ResetMethod::Reload, ResetOptions { can_be_built: false, ..ground(server()) }, "did not build"),
         ] {
             let error = choose_method(asked, &ground).unwrap_err();

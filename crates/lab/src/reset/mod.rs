@@ -4,19 +4,19 @@
 //! everything that determines the data. From then on the snapshot is restored. The run right after the save restores
 //! it, too: otherwise it would start with warm caches, and all others with cold ones.
 
-mod location;
 mod method;
 mod quiesce;
 mod steps;
 
 use std::time::Instant;
 
-use kelvin_database::snapshot::{Contents, SnapshotInfo, SnapshotJob, SnapshotStore, new_name};
-use kelvin_database::{Engine, Error};
+use kelvin_database::snapshot::{
+    Contents, SnapshotInfo, SnapshotJob, SnapshotMethod, SnapshotStore, new_name,
+};
+use kelvin_database::{DataLocation, Engine, Error, Home};
 use kelvin_workload::{Stop, Workload, WorkloadData};
 
-pub use location::DataLocation;
-pub use method::{ChosenReset, DataServer, ResetOptions, choose_method};
+pub use method::{ChosenReset, ResetOptions, choose_method};
 use steps::Needs;
 
 use kelvin_run::spec::{Build, Reset, ResetMethod};
@@ -64,7 +64,7 @@ pub struct Task<'a> {
     /// The database; no session may be open.
     pub engine: &'a dyn Engine,
     /// Its location.
-    pub place: &'a DataLocation,
+    pub place: &'a dyn DataLocation,
     /// The workload.
     pub workload: &'a dyn Workload,
     /// The requested reset.
@@ -81,21 +81,17 @@ pub struct Task<'a> {
 /// When that is not possible. The text describes the state of the database if it has changed.
 pub fn reset(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<Vec<String>, ResetError> {
     let mut notes = Vec::new();
-    let needs = match (task.reset.how, task.place) {
-        (ResetMethod::None, _) => {
-            make_if_missing(task, around)?;
-            Needs::default()
-        }
-        (_, DataLocation::Temporary) => {
-            make_if_missing(task, around)?;
-            notes.push("reset: the data were built for this run in a temporary file".into());
-            Needs::default()
-        }
-        _ => {
-            let (needs, note) = restore_data(task, around)?;
-            notes.push(note);
-            needs
-        }
+    let needs = if task.reset.how == ResetMethod::None {
+        make_if_missing(task, around)?;
+        Needs::default()
+    } else if task.place.is_temporary() {
+        make_if_missing(task, around)?;
+        notes.push("reset: the data were built for this run in a temporary file".into());
+        Needs::default()
+    } else {
+        let (needs, note) = restore_data(task, around)?;
+        notes.push(note);
+        needs
     };
     let done = steps::run(task.engine, task.reset, needs, &mut |name| {
         if matches!(name, "vacuum" | "vacuum and analyze" | "prewarm") {
@@ -150,19 +146,20 @@ fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
 /// Restores the data; saves the snapshot first when there is none. Returns the remaining steps, and a note.
 fn restore_data(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, String), ResetError> {
     let data = task.workload.data(task.engine)?;
-    let ground = task.place.reset_options(task.engine, data.as_ref())?;
+    let ground = ResetOptions::read(task.place, task.engine, data.as_ref())?;
     let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetMethod::Auto);
-    if data.is_none() && named.is_none() && task.reset.how == ResetMethod::Auto && !task.place.is_managed() {
+    if let Some(methods) = &ground.methods
+        && data.is_none()
+        && named.is_none()
+        && task.reset.how == ResetMethod::Auto
+        && !ground.managed
+    {
         return Err(ResetError::Refused(format!(
             "kelvin did not create the tables of {}, and a reset before each later run would discard \
              everything written since the first; to accept that, save the tables in the state you want \
-             (kelvin snapshot save NAME) and use --snapshot NAME, or name the method: --reset {}",
+             (kelvin snapshot save NAME) and use --snapshot NAME, or name the method: {}",
             task.engine.describe(),
-            match ground.server {
-                None => "files",
-                Some(DataServer::WithTemplates(_)) => "template",
-                Some(DataServer::OfFiles) => "dump",
-            }
+            methods.naming().next().unwrap_or_default()
         )));
     }
     let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };
@@ -170,9 +167,13 @@ fn restore_data(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs
         Some(about) => (ChosenReset::Snapshot(about.way), "as it was saved".to_owned()),
         None => choose_method(task.reset.how, &ground).map_err(ResetError::Refused)?,
     };
-    let way = match chosen {
-        ChosenReset::Reload => return reload(task, around, &why),
-        ChosenReset::Snapshot(way) => way,
+    let way = match (chosen, named) {
+        (ChosenReset::Snapshot(way), _) => way,
+        (ChosenReset::Reload, None) => return reload(task, around, &why),
+        (ChosenReset::Reload, Some(name)) => {
+            let why = format!("there is no snapshot {name}; `kelvin snapshot list` lists the snapshots");
+            return Err(ResetError::Refused(why));
+        }
     };
     let keeper = task.place.snapshot_store(way)?.ok_or_else(|| {
         ResetError::Refused(format!("reset method {way} is not available for {}", task.engine.describe()))
@@ -201,9 +202,18 @@ fn restore_data(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs
         about.name,
         describe_contents(&about.contents),
     );
-    let needs =
-        if way == kelvin_database::snapshot::SnapshotMethod::Dump { Needs::ALL } else { Needs::default() };
+    let needs = if way == SnapshotMethod::Dump { Needs::ALL } else { Needs::default() };
     Ok((needs, note))
+}
+
+/// The maintenance interface of a database.
+///
+/// # Errors
+/// When its engine has none.
+fn home(engine: &dyn Engine) -> kelvin_database::Result<&dyn Home> {
+    engine
+        .home()
+        .ok_or_else(|| Error::usage(format!("{} cannot be reset or saved as a snapshot", engine.kind())))
 }
 
 /// "tproc-c, 10 warehouses, seed 1, as built".
@@ -230,7 +240,7 @@ pub fn contents(
     Ok(Contents {
         workload: workload.to_owned(),
         data: data.map_or_else(|| "the tables of the database".to_owned(), |data| data.words.clone()),
-        engine: location::home(engine)?.product()?,
+        engine: home(engine)?.product()?,
         fresh,
     })
 }
@@ -291,7 +301,7 @@ fn save(
         new_name(wanted, keeper.way()),
         keeper.way()
     ));
-    location::home(task.engine)?.ready_for_a_snapshot()?;
+    home(task.engine)?.ready_for_a_snapshot()?;
     let name = new_name(wanted, keeper.way());
     with_job(task, around, |job| keeper.save(&name, wanted, job))
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use kelvin_database::{Engine, Result};
 
-use super::location::home;
+use super::home;
 use kelvin_run::spec::Reset;
 
 /// The steps that are still needed before a run.

@@ -115,7 +115,7 @@ fn restore(
 ) -> Result<Vec<String>> {
     let task = Task {
         engine: &*opened.engine,
-        place: &opened.place,
+        place: opened.place.as_ref(),
         workload: chosen.get(),
         reset: &spec.reset,
         build: spec.build,

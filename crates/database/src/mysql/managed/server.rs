@@ -24,7 +24,7 @@ impl MysqlServer {
     }
 
     /// The managed server with this socket, if there is one.
-    pub fn by_socket(manager: &Manager, config: &Config) -> Option<Self> {
+    pub(crate) fn by_socket(manager: &Manager, config: &Config) -> Option<Self> {
         let crate::Host::Unix(socket) = &config.host else { return None };
         // Checking every managed server takes time, so other sockets are ruled out first.
         if !socket.starts_with(manager.base_dir()) && !socket.starts_with("/tmp") {
@@ -44,7 +44,7 @@ impl MysqlServer {
     }
 
     /// Directory of the programs of an unpacked archive, next to the server; `None` for the system's installation.
-    pub fn base(&self) -> Option<PathBuf> {
+    pub(crate) fn base(&self) -> Option<PathBuf> {
         self.installation.base().map(ToOwned::to_owned)
     }
 

@@ -21,7 +21,7 @@ struct MysqlFiles {
 }
 
 /// Keeps copies of the data directory of this server.
-pub fn files(server: MysqlServer) -> Box<dyn SnapshotStore> {
+pub(crate) fn files(server: MysqlServer) -> Box<dyn SnapshotStore> {
     Box::new(DataDirectories::of(MysqlFiles { server }))
 }
 

@@ -21,7 +21,7 @@ struct MysqlDumps {
 
 /// Keeps dumps of the database that `config` names below `directory`, which is made when needed. `base` is where an unpacked
 /// server's programs are looked for first.
-pub fn dumps(config: Config, base: Option<PathBuf>, directory: &Path) -> Box<dyn SnapshotStore> {
+pub(crate) fn dumps(config: Config, base: Option<PathBuf>, directory: &Path) -> Box<dyn SnapshotStore> {
     Box::new(Dumps::of(MysqlDumps { config, base }, directory))
 }
 

@@ -4,5 +4,6 @@ mod data_directory;
 mod dump;
 mod sessions;
 
-pub use data_directory::files;
-pub use dump::{dumps, programs};
+pub(crate) use data_directory::files;
+pub(crate) use dump::dumps;
+pub use dump::programs;

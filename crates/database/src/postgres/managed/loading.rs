@@ -8,7 +8,7 @@ use super::instance::Places;
 use super::{reconfigure, settings};
 use crate::managed::account::Account;
 use crate::managed::{Line, Manager};
-use crate::{Error, Result};
+use crate::{Error, LoadSettings, Result};
 
 /// The settings of the instance while data are loaded.
 fn lines() -> [Line; 4] {
@@ -73,12 +73,6 @@ impl Manager {
 }
 
 impl Loading {
-    /// Restarts the instance with its previous settings. An error when other clients are connected: it keeps the
-    /// settings of the load then.
-    pub fn end(mut self, progress: &mut dyn FnMut(&str)) -> Result<()> {
-        self.put_back(progress)
-    }
-
     fn put_back(&mut self, progress: &mut dyn FnMut(&str)) -> Result<()> {
         self.ended = true;
         let _lock = self.manager.lock(self.version, progress)?;
@@ -88,6 +82,14 @@ impl Loading {
         self.manager
             .reconfigure(self.version, &places, &old, &new, progress)
             .map_err(|error: Error| error.context("the server still has its settings for loading"))
+    }
+}
+
+impl LoadSettings for Loading {
+    /// Restarts the instance with its previous settings. An error when other clients are connected: it keeps the
+    /// settings of the load then.
+    fn end(mut self: Box<Self>, progress: &mut dyn FnMut(&str)) -> Result<()> {
+        self.put_back(progress)
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use super::Status;
 use crate::managed::{HostResources, ManagedServer, Manager, Profile, Profiles, Started};
 use crate::postgres::settings::PostgresSettings;
-use crate::postgres::{PostgresEngine, PostgresProfiles};
+use crate::postgres::{Config, Host, PostgresEngine, PostgresProfiles};
 use crate::settings::{PreviousSettings, ServerSettings};
 use crate::{Engine, Result};
 
 /// The instance of one major version.
 #[derive(Debug, Clone)]
 pub struct PostgresServer {
-    manager: Manager,
-    version: u32,
+    pub(crate) manager: Manager,
+    pub(crate) version: u32,
 }
 
 impl PostgresServer {
@@ -20,6 +21,20 @@ impl PostgresServer {
     pub fn new(manager: Manager, version: Option<u32>) -> Result<Self> {
         let version = version.map_or_else(|| manager.version(None), Ok)?;
         Ok(Self { manager, version })
+    }
+
+    /// The managed server with this socket, if there is one.
+    pub(crate) fn by_socket(manager: Manager, config: &Config) -> Option<Self> {
+        let Host::Unix(directory) = &config.host else { return None };
+        // Checking every managed server takes time, so other sockets are ruled out first.
+        if !directory.starts_with(manager.base_dir()) && !directory.starts_with("/tmp") {
+            return None;
+        }
+        let same = |status: &Status| {
+            status.pid.is_some() && &status.socket_directory == directory && status.port == config.port
+        };
+        let version = manager.status().ok()?.into_iter().find(same)?.major;
+        Some(Self { manager, version })
     }
 }
 

@@ -1,11 +1,13 @@
 //! A PostgreSQL server's settings: changed with `ALTER SYSTEM`, and put back as they were.
 
+mod at_start;
 mod auto;
 mod change;
 mod file;
 mod name;
 mod read;
 
+pub use at_start::is_read_at_start;
 pub use auto::in_auto_conf;
 pub(crate) use change::reload;
 pub use change::{before, change, put_back};

@@ -16,7 +16,7 @@ struct PostgresDumps {
 }
 
 /// Keeps dumps of the database that `config` names below `directory`, which is made when needed.
-pub fn dumps(config: Config, directory: &Path) -> Box<dyn SnapshotStore> {
+pub(crate) fn dumps(config: Config, directory: &Path) -> Box<dyn SnapshotStore> {
     Box::new(Dumps::of(PostgresDumps { config }, directory))
 }
 
@@ -97,7 +97,7 @@ impl DumpPrograms for PostgresDumps {
 
 /// The directory of `pg_dump` and `pg_restore` that can serve a server of this major version; the nearest version
 /// that is not older.
-pub fn programs(major: u32) -> Option<PathBuf> {
+pub(crate) fn programs(major: u32) -> Option<PathBuf> {
     program::directory(major, major + 8, &["pg_dump", "pg_restore"])
 }
 

@@ -7,7 +7,7 @@ mod program;
 mod sessions;
 mod template;
 
-pub use data_directory::files;
-pub use dump::{dumps, programs};
-pub use facts::Facts;
-pub use template::Templates;
+pub(crate) use data_directory::files;
+pub(crate) use dump::dumps;
+pub(crate) use facts::Facts;
+pub(crate) use template::Templates;

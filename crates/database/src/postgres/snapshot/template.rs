@@ -33,7 +33,7 @@ const OBJECT_IN_USE: &str = "55006";
 
 /// The snapshots of one database, in separate databases on the same server.
 #[derive(Debug, Clone)]
-pub struct Templates {
+pub(crate) struct Templates {
     config: Config,
 }
 
@@ -45,7 +45,7 @@ struct Copy {
 
 impl Templates {
     /// Of the database that `config` names.
-    pub fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config) -> Self {
         Self { config }
     }
 

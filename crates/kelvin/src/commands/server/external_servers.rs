@@ -164,7 +164,7 @@ struct Reached {
 impl Reached {
     fn new(target: &TargetName) -> Result<Self> {
         let target = match target.target()? {
-            Target::ManagedPostgres { .. } | Target::ManagedMysql { .. } => {
+            own if own.is_managed() => {
                 bail!("{target} is kelvin's own server; omit --target, or use `kelvin server up --profile`")
             }
             Target::SqlServer(_) => bail!("changing the settings of SQL Server is not supported yet"),
@@ -176,7 +176,7 @@ impl Reached {
             }
             server => open::with_password(server, prompt)?,
         };
-        let engine = open::server(target.clone()).with_context(|| format!("{target} has no server"))?;
+        let engine = open::server(&target).with_context(|| format!("{target} has no server"))?;
         let session = engine.connect().with_context(|| format!("cannot use {}", engine.describe()))?;
         Ok(Self { target, engine, session })
     }

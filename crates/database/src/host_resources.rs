@@ -29,7 +29,7 @@ impl HostResources {
         Self { memory: 16 << 30, disk: 1 << 40, shared: 1 << 30, huge_pages: 0, cpus: 4, statements: true };
 
     /// Looks at this host, its control group included. `data` is the data directory, or where it will be.
-    pub fn look(data: &Path) -> Self {
+    pub fn read(data: &Path) -> Self {
         let information = rustix::system::sysinfo();
         let memory = (information.totalram as u64).saturating_mul(u64::from(information.mem_unit.max(1)));
         let tree = SystemTree::default();

@@ -44,7 +44,7 @@ pub(crate) struct Positional {
 
 impl Positional {
     /// Reads a statement as MySQL does: a backslash in a text begins an escape, and `#` a comment.
-    pub(crate) fn of(statement: &str) -> Self {
+    pub(crate) fn parse(statement: &str) -> Self {
         let mut found = Self { sql: String::with_capacity(statement.len()), at: Vec::new() };
         let mut rest = statement;
         while let Some(at) = rest.find(['$', '\'', '"', '`', '#', '-', '/']) {
@@ -148,7 +148,7 @@ mod tests {
             ("SELECT $12é", "SELECT ?é", &[11]),
             ("SELECT '$1", "SELECT '$1", &[]),
         ] {
-            let found = Positional::of(sql);
+            let found = Positional::parse(sql);
             assert_eq!(found.sql, expected);
             let numbers: Vec<usize> = found.at.iter().map(|&(_, number)| number).collect();
             assert_eq!(numbers, order, "{sql}");
@@ -161,7 +161,7 @@ mod tests {
         fn nothing_but_signs_changes(sql in "[$'\"/*1é`\\[\\]\\- \n-]{0,24}") {
             let changed = numbered(&sql, "?").0;
             prop_assert_eq!(&changed.replace('?', "$"), &sql);
-            let found = Positional::of(&sql);
+            let found = Positional::parse(&sql);
             let mut back = String::new();
             let mut rest = 0;
             for (at, number) in found.at {

@@ -117,11 +117,11 @@ impl Target {
     ) -> Result<Box<dyn DataLocation>> {
         Ok(match self {
             Self::Sqlite { path } => Box::new(SqliteLocation::open(path.as_deref(), scratch)?),
-            Self::Postgres(config) => Box::new(PostgresLocation::of(config, directories()?)),
+            Self::Postgres(config) => Box::new(PostgresLocation::new(config, directories()?)),
             Self::ManagedPostgres { version } => {
                 Box::new(PostgresLocation::start(*version, directories()?, progress)?)
             }
-            Self::Mysql(config) => Box::new(MysqlLocation::of(config, directories()?)),
+            Self::Mysql(config) => Box::new(MysqlLocation::new(config, directories()?)),
             Self::ManagedMysql { product } => {
                 Box::new(MysqlLocation::start(*product, directories()?, progress)?)
             }

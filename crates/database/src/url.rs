@@ -18,7 +18,7 @@ pub(crate) struct Split {
 impl Split {
     /// Splits a URL. A URL that contains a password is refused and not repeated; `remedy` says where the password
     /// belongs.
-    pub(crate) fn of(rest: &str, remedy: &str) -> Result<Self> {
+    pub(crate) fn parse(rest: &str, remedy: &str) -> Result<Self> {
         if rest.contains('#') {
             return Err(Error::usage("the URL contains a '#'").with_help("write it as %23"));
         }

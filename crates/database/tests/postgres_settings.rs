@@ -199,7 +199,7 @@ fn profiles_change_a_running_server(manager: &Manager, instance: &Instance) {
     assert_eq!(found[0].reason, "safe");
 
     // This server knows all names and values of kelvin's profiles.
-    let host = HostResources::look(instance.data_directory());
+    let host = HostResources::read(instance.data_directory());
     for profile in
         [Profile::standard(host), Profile::durable(host), Profile::steady(host, &ProfileLoad::default())]
     {

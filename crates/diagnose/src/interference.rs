@@ -141,7 +141,7 @@ fn compare(
 ) -> Interference {
     // A stretch that began with the tenant's own start has its warm-up in it.
     let warm_up = if own { cut_warm_up(tenant, &mut before) } else { Some(0) };
-    let [a, b] = [&before, &after].map(|seconds| Figures::of(tenant, seconds));
+    let [a, b] = [&before, &after].map(|seconds| Figures::from_seconds(tenant, seconds));
     let throughput = change(a.throughput, b.throughput);
     let p50_us = change(a.p50, b.p50);
     let p99_us = change(a.p99, b.p99);
@@ -189,7 +189,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(tenant: &TenantSeries, seconds: &[i64]) -> Self {
+    fn from_seconds(tenant: &TenantSeries, seconds: &[i64]) -> Self {
         let values = throughput(tenant, seconds);
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let precise = ess::conservative_precision(&values);

@@ -22,7 +22,7 @@ impl HostResource {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
 
-    fn of(self, one: &OtherProcess) -> f64 {
+    fn used_by(self, one: &OtherProcess) -> f64 {
         one.used()[self as usize]
     }
 
@@ -79,7 +79,7 @@ impl ProcessUse<'_> {
         };
         let processes =
             if process.processes > 1 { format!(", {} processes", process.processes) } else { String::new() };
-        let bytes = HostResource::Io.of(process);
+        let bytes = HostResource::Io.used_by(process);
         let devices = if bytes >= HostResource::Io.least() {
             format!(", {} of I/O{}", text::disk_rate(bytes), of(io, ""))
         } else {
@@ -102,10 +102,10 @@ impl ProcessUse<'_> {
 pub fn top_processes(evidence: &Evidence, point: u32, resource: HostResource) -> Vec<ProcessUse<'_>> {
     let wholes = HostResource::ALL.map(|one| (one, one.whole(evidence, point)));
     let mut all: Vec<&OtherProcess> = evidence.other_processes(point).iter().collect();
-    all.retain(|one| resource.of(one) >= resource.least());
-    all.sort_by(|a, b| resource.of(b).total_cmp(&resource.of(a)));
+    all.retain(|one| resource.used_by(one) >= resource.least());
+    all.sort_by(|a, b| resource.used_by(b).total_cmp(&resource.used_by(a)));
     let shares = |process| {
-        let share = |(one, whole): (HostResource, Option<f64>)| Some((one.of(process) / whole?).min(1.0));
+        let share = |(one, whole): (HostResource, Option<f64>)| Some((one.used_by(process) / whole?).min(1.0));
         ProcessUse { process, shares: wholes.map(share) }
     };
     all.into_iter().take(OtherProcess::MOST).map(shares).collect()

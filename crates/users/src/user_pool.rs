@@ -58,11 +58,11 @@ impl UserPool {
     /// Starts all users, which wait for the start time themselves.
     pub fn start(
         users: Vec<User>,
-        ground: ResolvedThreading,
+        threading: ResolvedThreading,
         shared: &Arc<Shared>,
         stop: &Stop,
     ) -> io::Result<Self> {
-        let started = match ground {
+        let started = match threading {
             ResolvedThreading::Threads => Self::threads(users, shared),
             ResolvedThreading::Loops(count) => Self::loops(users, count, shared),
         };

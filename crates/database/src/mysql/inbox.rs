@@ -46,7 +46,7 @@ impl Inbox {
 
     #[inline]
     pub(crate) fn body(&self, range: Range<usize>) -> &[u8] {
-        self.buffer.at(range)
+        self.buffer.bytes(range)
     }
 
     /// Leaves the packet unread that ends this answer; it comes before the next one.

@@ -18,7 +18,7 @@ pub(crate) struct MysqlLocation {
 
 impl MysqlLocation {
     /// The database that `config` names; a managed server is also found by its address.
-    pub(crate) fn of(config: &Config, directories: ServerDirectories) -> Self {
+    pub(crate) fn new(config: &Config, directories: ServerDirectories) -> Self {
         let managed = MysqlServer::by_socket(&directories.manager, config);
         Self { engine: MysqlEngine::new(config.clone()), managed, dumps: directories.dumps }
     }

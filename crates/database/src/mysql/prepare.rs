@@ -74,7 +74,7 @@ impl MysqlSession {
         if sql.contains('\0') {
             return Err(Error::usage("a statement cannot contain a zero byte"));
         }
-        let found = Positional::of(sql);
+        let found = Positional::parse(sql);
         let parameters = found.parameters();
         let mut unused = Vec::new();
         let names = names.unwrap_or(&mut unused);

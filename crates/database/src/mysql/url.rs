@@ -23,7 +23,7 @@ pub(crate) fn parse(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<C
                 .with_help("for example mysql://user@host:3306/database"));
         }
     };
-    let mut found = Split::of(rest, PASSWORD_REMEDY)?;
+    let mut found = Split::parse(rest, PASSWORD_REMEDY)?;
     let (mut socket, mut mode, mut root) = (None, None, None);
     let mut config = Config::new(Host::Tcp(String::new()), 3306, "", "");
     config.product = product;

@@ -23,7 +23,7 @@ impl Inbox {
 
     #[inline]
     pub(crate) fn body(&self, range: Range<usize>) -> &[u8] {
-        self.buffer.at(range)
+        self.buffer.bytes(range)
     }
 
     /// The next message if all of it is here: its tag and where its body lies.

@@ -20,7 +20,7 @@ pub(crate) struct PostgresLocation {
 impl PostgresLocation {
     /// The database that `config` names. A managed server is also found by its address, so that a study may name it
     /// either way.
-    pub(crate) fn of(config: &Config, directories: ServerDirectories) -> Self {
+    pub(crate) fn new(config: &Config, directories: ServerDirectories) -> Self {
         let managed = PostgresServer::by_socket(directories.manager, config);
         Self { engine: PostgresEngine::new(config.clone()), managed, dumps: directories.dumps }
     }

@@ -36,7 +36,7 @@ fn split(url: &str) -> Result<Parts> {
         return Err(Error::usage("a PostgreSQL URL begins with postgres:// or postgresql://")
             .with_help("for example postgres://user@host:5432/database"));
     };
-    let found = Split::of(rest, PASSWORD_REMEDY)?;
+    let found = Split::parse(rest, PASSWORD_REMEDY)?;
     let mut parts = Parts {
         user: found.user,
         host: found.host,

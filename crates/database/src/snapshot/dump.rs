@@ -42,7 +42,7 @@ pub(crate) struct Dumps<P> {
 
 impl<P: DumpPrograms> Dumps<P> {
     /// Kept below `directory`, which is made when needed.
-    pub(crate) fn of(programs: P, directory: &Path) -> Self {
+    pub(crate) fn new(programs: P, directory: &Path) -> Self {
         // One directory a database, so that names need to differ within it only.
         let directory = directory.join(hex(&programs.target(), 8));
         Self { programs, directory: SnapshotDirectory::new(directory, "dump") }

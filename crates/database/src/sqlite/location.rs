@@ -50,6 +50,6 @@ impl DataLocation for SqliteLocation {
         if self.temporary || way != SnapshotMethod::Files {
             return Ok(None);
         }
-        Ok(Some(Box::new(SqliteFiles::of(self.engine.path())?)))
+        Ok(Some(Box::new(SqliteFiles::new(self.engine.path())?)))
     }
 }

@@ -28,7 +28,7 @@ impl SqliteFiles {
     ///
     /// # Errors
     /// When the path cannot be made absolute.
-    pub(super) fn of(file: &Path) -> Result<Self> {
+    pub(super) fn new(file: &Path) -> Result<Self> {
         let file = std::path::absolute(file).map_err(|error| files::io_error("use", file, &error))?;
         let directory = SnapshotDirectory::new(files::beside(&file, ".snapshots"), "db");
         Ok(Self { file, directory })
@@ -148,7 +148,7 @@ impl SnapshotStore for SqliteFiles {
         if let Some(directory) = self.file.parent() {
             files::sync_directory(directory)?;
         }
-        Ok(RestoreResult { how: copied.words().into(), bytes: about.bytes })
+        Ok(RestoreResult { how: copied.description().into(), bytes: about.bytes })
     }
 
     fn remove(&self, about: &SnapshotInfo) -> Result<()> {

@@ -380,7 +380,7 @@ mod tests {
     use crate::{Decimal, Timestamp};
 
     fn column(kind: u8, length: Length, size: u16) -> Column {
-        Column { size, ..Column::of(kind, length) }
+        Column { size, ..Column::new(kind, length) }
     }
 
     /// What a value is when it comes back.

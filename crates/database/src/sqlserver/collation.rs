@@ -27,7 +27,7 @@ const LANGUAGES_OF_1252: [u32; 20] = [
 
 impl Encoding {
     /// The encoding of a `char` or `varchar` of this collation.
-    pub(crate) fn of([a, b, c, d, sort]: [u8; 5]) -> Self {
+    pub(crate) fn from_collation([a, b, c, d, sort]: [u8; 5]) -> Self {
         const UTF8: u32 = 0x0400_0000;
         let word = u32::from_le_bytes([a, b, c, d]);
         if word & UTF8 != 0 {
@@ -114,7 +114,7 @@ mod tests {
             ([0x11, 0x04, 0xd0, 0x00, 0x00], Encoding::Ascii),
             ([0x09, 0x04, 0xd0, 0x00, 0x20], Encoding::Ascii),
         ] {
-            assert_eq!(Encoding::of(collation), expected, "{collation:02x?}");
+            assert_eq!(Encoding::from_collation(collation), expected, "{collation:02x?}");
         }
     }
 

@@ -83,7 +83,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    pub(crate) fn of(kind: u8, length: Length) -> Self {
+    pub(crate) fn new(kind: u8, length: Length) -> Self {
         Self {
             kind,
             length,
@@ -100,7 +100,7 @@ impl Column {
         self.collation = inbox.array()?;
         self.encoding = match self.kind {
             kind::NVARCHAR | kind::NCHAR | kind::NTEXT => Encoding::Utf16,
-            _ => Encoding::of(self.collation),
+            _ => Encoding::from_collation(self.collation),
         };
         Ok(self)
     }
@@ -109,28 +109,28 @@ impl Column {
     pub(crate) fn read<S: Source>(inbox: &mut Inbox<S>) -> Result<Self> {
         let kind = inbox.u8()?;
         Ok(match kind {
-            kind::NULL => Self::of(kind, Length::Fixed(0)),
-            kind::INT1 | kind::BIT => Self::of(kind, Length::Fixed(1)),
-            kind::INT2 => Self::of(kind, Length::Fixed(2)),
+            kind::NULL => Self::new(kind, Length::Fixed(0)),
+            kind::INT1 | kind::BIT => Self::new(kind, Length::Fixed(1)),
+            kind::INT2 => Self::new(kind, Length::Fixed(2)),
             kind::INT4 | kind::REAL | kind::SMALLDATETIME | kind::SMALLMONEY => {
-                Self::of(kind, Length::Fixed(4))
+                Self::new(kind, Length::Fixed(4))
             }
-            kind::INT8 | kind::FLOAT | kind::DATETIME | kind::MONEY => Self::of(kind, Length::Fixed(8)),
+            kind::INT8 | kind::FLOAT | kind::DATETIME | kind::MONEY => Self::new(kind, Length::Fixed(8)),
             kind::GUID | kind::INT_N | kind::BIT_N | kind::FLOAT_N | kind::MONEY_N | kind::DATETIME_N => {
-                Self { size: inbox.u8()?.into(), ..Self::of(kind, Length::Byte) }
+                Self { size: inbox.u8()?.into(), ..Self::new(kind, Length::Byte) }
             }
-            kind::DATE => Self::of(kind, Length::Byte),
+            kind::DATE => Self::new(kind, Length::Byte),
             kind::TIME | kind::DATETIME2 | kind::DATETIMEOFFSET => {
-                Self { scale: inbox.u8()?, ..Self::of(kind, Length::Byte) }
+                Self { scale: inbox.u8()?, ..Self::new(kind, Length::Byte) }
             }
             kind::DECIMAL | kind::NUMERIC | kind::DECIMAL_OLD | kind::NUMERIC_OLD => {
                 let [size, precision, scale] = inbox.array()?;
-                Self { size: size.into(), precision, scale, ..Self::of(kind, Length::Byte) }
+                Self { size: size.into(), precision, scale, ..Self::new(kind, Length::Byte) }
             }
             kind::VARBINARY | kind::BINARY | kind::VARCHAR | kind::CHAR | kind::NVARCHAR | kind::NCHAR => {
                 let size = inbox.u16()?;
                 let length = if size == MAX { Length::Parts } else { Length::Short };
-                let column = Self { size, ..Self::of(kind, length) };
+                let column = Self { size, ..Self::new(kind, length) };
                 if matches!(kind, kind::VARBINARY | kind::BINARY) {
                     column
                 } else {
@@ -139,12 +139,12 @@ impl Column {
             }
             kind::TEXT | kind::NTEXT | kind::IMAGE => {
                 inbox.u32()?;
-                let column = Self::of(kind, Length::Pointer);
+                let column = Self::new(kind, Length::Pointer);
                 if kind == kind::IMAGE { column } else { column.collated(inbox)? }
             }
             kind::VARIANT => {
                 inbox.u32()?;
-                Self::of(kind, Length::Variant)
+                Self::new(kind, Length::Variant)
             }
             kind::XML => {
                 if inbox.u8()? != 0 {
@@ -153,7 +153,7 @@ impl Column {
                     skip_short(inbox)?;
                     skip_long(inbox)?;
                 }
-                Self { encoding: Encoding::Utf16, ..Self::of(kind, Length::Parts) }
+                Self { encoding: Encoding::Utf16, ..Self::new(kind, Length::Parts) }
             }
             kind::UDT => {
                 inbox.u16()?;
@@ -161,7 +161,7 @@ impl Column {
                     skip_short(inbox)?;
                 }
                 skip_long(inbox)?;
-                Self::of(kind, Length::Parts)
+                Self::new(kind, Length::Parts)
             }
             _ => {
                 return Err(Error::protocol(format!("the server sent the unknown type {kind:#04x}"))

@@ -235,11 +235,11 @@ fn variant(bytes: &[u8], rows: &mut Rows, scratch: &mut Vec<u8>) -> Result<()> {
     let kind = fields.u8()?;
     let described = usize::from(fields.u8()?);
     let mut properties = Fields(fields.take(described)?);
-    let mut column = Column::of(kind, Length::Fixed(0));
+    let mut column = Column::new(kind, Length::Fixed(0));
     match kind {
         kind::TIME | kind::DATETIME2 | kind::DATETIMEOFFSET => column.scale = properties.u8()?,
         kind::DECIMAL | kind::NUMERIC => [column.precision, column.scale] = properties.array()?,
-        kind::VARCHAR | kind::CHAR => column.encoding = Encoding::of(properties.array()?),
+        kind::VARCHAR | kind::CHAR => column.encoding = Encoding::from_collation(properties.array()?),
         kind::NVARCHAR | kind::NCHAR => column.encoding = Encoding::Utf16,
         kind::VARIANT => return Err(Error::protocol("the server sent a sql_variant within a sql_variant")),
         _ => {}
@@ -263,8 +263,8 @@ mod tests {
         Ok(rows)
     }
 
-    fn of(kind: u8, scale: u8) -> Column {
-        Column { scale, ..Column::of(kind, Length::Byte) }
+    fn column(kind: u8, scale: u8) -> Column {
+        Column { scale, ..Column::new(kind, Length::Byte) }
     }
 
     #[test]
@@ -272,19 +272,19 @@ mod tests {
         for (bytes, expected) in
             [(&[255][..], 255), (&[255; 2], -1), (&[1, 0, 0, 0x80], i64::from(i32::MIN) + 1), (&[255; 8], -1)]
         {
-            assert_eq!(one(of(kind::INT_N, 0), bytes).unwrap().int(0, 0).unwrap(), expected);
+            assert_eq!(one(column(kind::INT_N, 0), bytes).unwrap().int(0, 0).unwrap(), expected);
         }
-        assert!(one(of(kind::INT_N, 0), &[1, 2, 3]).is_err());
+        assert!(one(column(kind::INT_N, 0), &[1, 2, 3]).is_err());
         let decimal =
-            |bytes: &[u8], scale| one(of(kind::NUMERIC, scale), bytes).map(|rows| rows.cell(0, 0).unwrap());
+            |bytes: &[u8], scale| one(column(kind::NUMERIC, scale), bytes).map(|rows| rows.cell(0, 0).unwrap());
         assert_eq!(decimal(&[0, 0xd2, 4, 0, 0], 2).unwrap(), Cell::Decimal { unscaled: -1234, scale: 2 });
         let wide = [1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
         assert_eq!(decimal(&wide, 2).unwrap_err().class(), ErrorClass::Statement);
         assert_eq!(decimal(&[1; 18], 2).unwrap_err().class(), ErrorClass::Protocol);
         assert_eq!(decimal(&[], 2).unwrap_err().class(), ErrorClass::Protocol);
-        let money = one(of(kind::MONEY_N, 0), &[0xff, 0xff, 0xff, 0xff, 0xf0, 0xd8, 0xff, 0xff]).unwrap();
+        let money = one(column(kind::MONEY_N, 0), &[0xff, 0xff, 0xff, 0xff, 0xf0, 0xd8, 0xff, 0xff]).unwrap();
         assert_eq!(money.decimal(0, 0, 4).unwrap(), -10_000);
-        assert_eq!(one(of(kind::FLOAT_N, 0), &1.5_f32.to_le_bytes()).unwrap().float(0, 0).unwrap(), 1.5);
+        assert_eq!(one(column(kind::FLOAT_N, 0), &1.5_f32.to_le_bytes()).unwrap().float(0, 0).unwrap(), 1.5);
     }
 
     #[test]
@@ -294,31 +294,31 @@ mod tests {
         // 2024-02-29 is day 45349 from 1900 and 738944 from year 1; 12:34:56.79 is tick 13588 937 of 1/300 s.
         let ticks = ((12 * 60 + 34) * 60 + 56) * 300 + 237_u32;
         let datetime = [&45_349_i32.to_le_bytes()[..], &ticks.to_le_bytes()].concat();
-        assert_eq!(stamp(of(kind::DATETIME, 0), &datetime), at);
+        assert_eq!(stamp(column(kind::DATETIME, 0), &datetime), at);
         let clock = 452_967_900_000_u64.to_le_bytes();
         let day = 738_944_u32.to_le_bytes();
         let datetime2 = [&clock[..5], &day[..3]].concat();
-        assert_eq!(stamp(of(kind::DATETIME2, 7), &datetime2), at);
+        assert_eq!(stamp(column(kind::DATETIME2, 7), &datetime2), at);
         let offset = [&datetime2[..], &330_i16.to_le_bytes()].concat();
-        assert_eq!(stamp(of(kind::DATETIMEOFFSET, 7), &offset), at);
-        assert_eq!(stamp(of(kind::DATE, 0), &day[..3]).0, at.0 - at.0 % DAY);
+        assert_eq!(stamp(column(kind::DATETIMEOFFSET, 7), &offset), at);
+        assert_eq!(stamp(column(kind::DATE, 0), &day[..3]).0, at.0 - at.0 % DAY);
         let small = [&45_349_u16.to_le_bytes()[..], &754_u16.to_le_bytes()].concat();
-        assert_eq!(stamp(of(kind::SMALLDATETIME, 0), &small).0, at.0 / 60_000_000 * 60_000_000);
-        let time = one(of(kind::TIME, 2), &4_529_679_u32.to_le_bytes()[..3]).unwrap();
+        assert_eq!(stamp(column(kind::SMALLDATETIME, 0), &small).0, at.0 / 60_000_000 * 60_000_000);
+        let time = one(column(kind::TIME, 2), &4_529_679_u32.to_le_bytes()[..3]).unwrap();
         assert_eq!(time.text(0, 0).unwrap(), "12:34:56.79");
         for (kind, bad) in
             [(kind::DATE, &[255; 3][..]), (kind::DATETIME, &[255; 8]), (kind::DATETIME2, &[255; 8])]
         {
-            assert_eq!(one(of(kind, 7), bad).unwrap_err().class(), ErrorClass::Protocol);
+            assert_eq!(one(column(kind, 7), bad).unwrap_err().class(), ErrorClass::Protocol);
         }
     }
 
     #[test]
     fn what_else_the_views_of_the_server_have() {
         let guid: Vec<u8> = (0..16).collect();
-        let text = one(of(kind::GUID, 0), &guid).unwrap();
+        let text = one(column(kind::GUID, 0), &guid).unwrap();
         assert_eq!(text.text(0, 0).unwrap(), "03020100-0504-0706-0809-0A0B0C0D0E0F");
-        let variant = |bytes: &[u8]| one(Column::of(kind::VARIANT, Length::Variant), bytes);
+        let variant = |bytes: &[u8]| one(Column::new(kind::VARIANT, Length::Variant), bytes);
         assert_eq!(variant(&[kind::INT4, 0, 5, 0, 0, 0]).unwrap().int(0, 0).unwrap(), 5);
         let name = [kind::NVARCHAR, 7, 9, 4, 0xd0, 0, 0x34, 40, 0, b'x', 0];
         assert_eq!(variant(&name).unwrap().text(0, 0).unwrap(), "x");

@@ -29,7 +29,7 @@ pub(crate) enum Wire {
 
 impl Wire {
     /// The type of a value; of NULL one that becomes any other.
-    pub(crate) fn of(value: Value<'_>) -> Self {
+    pub(crate) fn from_value(value: Value<'_>) -> Self {
         match value {
             Value::Int(_) => Self::Int,
             Value::Float(_) => Self::Float,
@@ -103,7 +103,7 @@ pub(crate) fn unnamed(out: &mut Vec<u8>, value: Value<'_>, collation: [u8; 5]) -
 /// Appends a parameter's type and value.
 #[inline]
 pub(crate) fn typed(out: &mut Vec<u8>, value: Value<'_>, collation: [u8; 5]) -> Result<()> {
-    let wire = Wire::of(value);
+    let wire = Wire::from_value(value);
     wire.put(out, collation);
     put_value(out, value, wire)
 }

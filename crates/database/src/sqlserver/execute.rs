@@ -277,7 +277,7 @@ fn declare(declared: &mut Declared, params: &[Value<'_>]) -> bool {
     }
     declared.given.resize(params.len(), Wire::Text);
     for (given, &value) in declared.given.iter_mut().zip(params) {
-        let wire = Wire::of(value);
+        let wire = Wire::from_value(value);
         if value != Value::Null && !given.holds(wire) {
             *given = wire;
         }
@@ -287,7 +287,7 @@ fn declare(declared: &mut Declared, params: &[Value<'_>]) -> bool {
 
 #[inline]
 fn all_fit(given: &[Wire], params: &[Value<'_>]) -> bool {
-    given.iter().zip(params).all(|(given, &value)| value == Value::Null || given.holds(Wire::of(value)))
+    given.iter().zip(params).all(|(given, &value)| value == Value::Null || given.holds(Wire::from_value(value)))
 }
 
 #[inline]

@@ -68,7 +68,7 @@ impl<S: Source> Inbox<S> {
         }
         self.left -= count;
         let range = self.buffer.take(count);
-        Ok(self.buffer.at(range))
+        Ok(self.buffer.bytes(range))
     }
 
     #[inline]
@@ -105,7 +105,7 @@ impl<S: Source> Inbox<S> {
             }
             self.left -= count;
             let range = self.buffer.take(count);
-            return Ok(self.buffer.at(range));
+            return Ok(self.buffer.bytes(range));
         }
         self.scratch.clear();
         self.collect(count)?;
@@ -128,7 +128,7 @@ impl<S: Source> Inbox<S> {
             }
             let part = missing.min(self.left).min(self.buffer.unread().len());
             let range = self.buffer.take(part);
-            self.scratch.extend_from_slice(self.buffer.at(range));
+            self.scratch.extend_from_slice(self.buffer.bytes(range));
             self.left -= part;
             missing -= part;
         }
@@ -161,7 +161,7 @@ impl<S: Source> Inbox<S> {
             self.source.fill(&mut self.buffer)?;
         }
         let range = self.buffer.take(HEADER);
-        let &[kind, status, high, low, session_high, session_low, ..] = self.buffer.at(range) else {
+        let &[kind, status, high, low, session_high, session_low, ..] = self.buffer.bytes(range) else {
             return Err(crate::stream::too_short());
         };
         let length = usize::from(u16::from_be_bytes([high, low]));

@@ -19,10 +19,10 @@ pub(crate) fn parse(url: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<C
     let (rest, instance) = cut_instance(rest);
     // Read by the same rules as a database's name.
     let instance = match instance {
-        Some(text) => Split::of(&format!("/{text}"), PASSWORD_REMEDY)?.database,
+        Some(text) => Split::parse(&format!("/{text}"), PASSWORD_REMEDY)?.database,
         None => None,
     };
-    let mut found = Split::of(&rest, PASSWORD_REMEDY)?;
+    let mut found = Split::parse(&rest, PASSWORD_REMEDY)?;
     let mut config = Config::new("", PORT, "", "");
     config.instance = instance;
     for (name, value) in std::mem::take(&mut found.parameters) {

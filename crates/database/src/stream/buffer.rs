@@ -33,7 +33,7 @@ impl Buffer {
     }
 
     #[inline]
-    pub(crate) fn at(&self, range: Range<usize>) -> &[u8] {
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.bytes[range]
     }
 
@@ -106,7 +106,7 @@ mod tests {
         buffer.feed(&vec![7; 4 << 20]).unwrap();
         assert!(buffer.bytes.len() > KEPT_SIZE);
         let taken = buffer.take(4 << 20);
-        assert!(buffer.at(taken).iter().all(|&byte| byte == 7));
+        assert!(buffer.bytes(taken).iter().all(|&byte| byte == 7));
         assert_eq!(buffer.space().unwrap().len(), FIRST_SIZE);
     }
 }

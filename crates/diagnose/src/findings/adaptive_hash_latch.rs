@@ -22,7 +22,7 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
     if !on {
         return Vec::new();
     }
-    evidence.points().filter_map(|point| at(evidence, point.point)).collect()
+    evidence.points().filter_map(|point| of_point(evidence, point.point)).collect()
 }
 
 /// As both servers call it: `wait/synch/sxlock/innodb/btr_search_latch`, `wait/synch/rwlock/innodb/btr_search_latch`.
@@ -35,7 +35,7 @@ fn is_unnamed(group: &WaitGroup) -> bool {
     group.kind == WaitKind::Latch && !group.event.contains('/')
 }
 
-fn at(evidence: &Evidence, point: u32) -> Option<Finding> {
+fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let active = evidence.active(point, is_client);
     let share_of = |which: fn(&WaitGroup) -> bool| {
         let waiting: f64 = active.groups.iter().filter(|(group, _)| which(group)).map(|(_, s)| s).sum();

@@ -39,7 +39,7 @@ struct Signs<'a> {
 }
 
 impl<'a> Signs<'a> {
-    fn of(evidence: &Evidence, point: &'a PointEvidence) -> Self {
+    fn read(evidence: &Evidence, point: &'a PointEvidence) -> Self {
         let broken =
             |name: &str| point.invariants.iter().find(|invariant| invariant.name == name && !invariant.holds);
         let held_up = broken(GENERATOR_RAN);
@@ -119,7 +119,7 @@ fn starved(evidence: &Evidence, point: &PointEvidence) -> Option<f64> {
 }
 
 fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
-    let signs = Signs::of(evidence, point);
+    let signs = Signs::read(evidence, point);
     if signs.none() {
         return None;
     }

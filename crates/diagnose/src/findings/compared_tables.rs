@@ -36,7 +36,7 @@ pub(super) fn compared(first: &[&Evidence], second: &[&Evidence]) -> Vec<Finding
     let mut missing = Vec::new();
     let mut sizes = Vec::new();
     for name in names {
-        let (x, y) = (a.of(name), b.of(name));
+        let (x, y) = (a.relations(name), b.relations(name));
         let Some(relation) = x.first().or(y.first()) else { continue };
         // A relation that exists in the runs of one side only, or in only some runs of a side.
         if x.len() * b.runs != y.len() * a.runs || x.len() % a.runs != 0 {
@@ -115,7 +115,7 @@ fn described(relation: &Relation) -> String {
 }
 
 impl Side {
-    fn of(&self, name: &str) -> &[Relation] {
+    fn relations(&self, name: &str) -> &[Relation] {
         self.relations.get(name).map_or(&[], Vec::as_slice)
     }
 }

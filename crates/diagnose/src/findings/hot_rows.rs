@@ -332,7 +332,7 @@ mod tests {
     fn two_a_warehouse_cannot_be_a_queue_that_more_warehouses_would_mend() {
         let slow_cpu = [("client backend", "Lock", "transactionid", 4.0), ("client backend", "CPU", "", 3.0)];
         assert_eq!(severity(Staged::new().sessions(&slow_cpu, &[])), Some(Severity::Amber));
-        assert_eq!(severity(Staged::of("script", 8, 4).sessions(&slow_cpu, &[])), Some(Severity::Red));
+        assert_eq!(severity(Staged::workload("script", 8, 4).sessions(&slow_cpu, &[])), Some(Severity::Red));
     }
 
     #[test]
@@ -354,14 +354,14 @@ mod tests {
             evidence.event(&Event::Observed(seen));
             assert_eq!(by_nature(&evidence).unwrap().number, number);
         }
-        assert!(by_nature(&Staged::of("script", 8, 4).done()).is_none());
+        assert!(by_nature(&Staged::workload("script", 8, 4).done()).is_none());
     }
 
     #[test]
     fn pgbench_with_more_users_than_branches_is_red() {
         let branches = |rows| {
             let relations = vec![table("public.pgbench_branches", rows, 0)];
-            Staged::of("pgbench", 8, 1).sessions(ONE, &[]).relations(CaptureTime::Before, relations, 1)
+            Staged::workload("pgbench", 8, 1).sessions(ONE, &[]).relations(CaptureTime::Before, relations, 1)
         };
         let found = find(&branches(1).done());
         assert_eq!(found[0].severity, Severity::Red);

@@ -368,7 +368,7 @@ mod tests {
                 table("public.stock", 200_000, 4),
             ]
         };
-        Staged::of(workload, 8, 2).relations(CaptureTime::Before, relations(3, 10), 1 << 28).relations(
+        Staged::workload(workload, 8, 2).relations(CaptureTime::Before, relations(3, 10), 1 << 28).relations(
             CaptureTime::After,
             relations(3 + customer_scans, 200_000),
             1 << 28,
@@ -451,7 +451,7 @@ mod tests {
         assert_eq!(run(890.0)[0].severity, Severity::Red);
         assert!(run(38.0).is_empty());
         assert!(
-            find(&Staged::of("script", 8, 4).metric("postgres.tuples.returned", 890_000.0).done()).is_empty()
+            find(&Staged::workload("script", 8, 4).metric("postgres.tuples.returned", 890_000.0).done()).is_empty()
         );
     }
 

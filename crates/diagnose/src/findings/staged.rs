@@ -32,15 +32,15 @@ pub(crate) struct Staged {
 
 impl Staged {
     pub(crate) fn new() -> Self {
-        Self::of("tproc-c", 8, 4)
+        Self::workload("tproc-c", 8, 4)
     }
 
     /// With users and warehouses.
     pub(crate) fn sized(users: u32, warehouses: u32) -> Self {
-        Self::of("tproc-c", users, warehouses)
+        Self::workload("tproc-c", users, warehouses)
     }
 
-    pub(crate) fn of(workload: &str, users: u32, warehouses: u32) -> Self {
+    pub(crate) fn workload(workload: &str, users: u32, warehouses: u32) -> Self {
         let spec = json!({ "workload": workload, "tproc-c": { "warehouses": warehouses } });
         let series = vec![Series::transaction("New-Order", true)];
         let mut context = Context::default().with_environment(spec, json!({ "engine": "postgres" }));

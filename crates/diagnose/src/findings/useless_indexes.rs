@@ -65,7 +65,7 @@ impl Written {
 
     /// Row versions of a table, and the entries that each of its indexes got for them where that is not counted by index: of inserted
     /// rows, and of updated ones whose new version went to another page.
-    fn of(table: &Relation, before: &[Relation]) -> Option<Self> {
+    fn since(table: &Relation, before: &[Relation]) -> Option<Self> {
         let earlier = before.iter().find(|one| one.kind == table.kind && one.name == table.name)?;
         let (now, then) = (table.writes?, earlier.writes?);
         let moved = |of: TableWrites| of.updated - of.updated_in_page.min(of.updated);
@@ -79,7 +79,7 @@ impl Written {
 
 /// Entries that an index got, of whose table this was written: by its own count, if there is one.
 fn entries_of(index: &Relation, of_table: Written, before: &[Relation]) -> u64 {
-    Written::of(index, before).map_or(of_table.entries, |its| its.rows)
+    Written::since(index, before).map_or(of_table.entries, |its| its.rows)
 }
 
 /// The sum over all tables with all of their indexes.
@@ -91,7 +91,7 @@ pub(crate) fn written(evidence: &Evidence) -> Written {
     };
     let mut sum = Written::default();
     for table in after.iter().filter(|one| one.kind == "table") {
-        let Some(of) = Written::of(table, before) else { continue };
+        let Some(of) = Written::since(table, before) else { continue };
         let is_its = |one: &&Relation| {
             one.kind == "index" && one.table.as_deref() == Some(&table.name) && !is_the_table(one)
         };
@@ -187,7 +187,7 @@ pub(crate) fn useless(evidence: &Evidence) -> Vec<Useless<'_>> {
         let table = after
             .iter()
             .find(|one| one.kind == "table" && Some(one.name.as_str()) == index.table.as_deref())?;
-        Some(entries_of(index, Written::of(table, before)?, before))
+        Some(entries_of(index, Written::since(table, before)?, before))
     };
     let scans = |index: &Relation| Some(index.index_scans?.saturating_sub(earlier(index)?.index_scans?));
     let mut indexes: Vec<(&Relation, u64, u64)> = after

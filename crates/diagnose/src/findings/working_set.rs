@@ -39,7 +39,7 @@ fn memory(evidence: &Evidence) -> Option<(f64, &'static str)> {
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let misses = Misses::of(evidence, point)?;
+    let misses = Misses::read(evidence, point)?;
     let (severity, title, next) = misses.judge()?;
     Some(Finding {
         id: ABOUT.id,
@@ -76,7 +76,7 @@ struct Misses {
 }
 
 impl Misses {
-    fn of(evidence: &Evidence, point: u32) -> Option<Self> {
+    fn read(evidence: &Evidence, point: u32) -> Option<Self> {
         let memory = memory(evidence)?;
         let database = buffers_too_small::database(evidence)?;
         let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;

@@ -57,14 +57,14 @@ pub enum ChosenReset {
 ///
 /// # Errors
 /// When no suitable method is possible: the reason as text, with a remedy.
-pub fn choose_method(asked: ResetMethod, ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
+pub fn choose_method(asked: ResetMethod, options: &ResetOptions) -> Result<(ChosenReset, String), String> {
     match asked {
         ResetMethod::None => Err("no reset was requested".into()),
-        ResetMethod::Auto => fastest(ground),
-        ResetMethod::Template => snapshot(ground, SnapshotMethod::Template),
-        ResetMethod::Files => snapshot(ground, SnapshotMethod::Files),
-        ResetMethod::Dump => snapshot(ground, SnapshotMethod::Dump),
-        ResetMethod::Reload => reload(ground).map(|()| asked_for(ChosenReset::Reload)),
+        ResetMethod::Auto => fastest(options),
+        ResetMethod::Template => snapshot(options, SnapshotMethod::Template),
+        ResetMethod::Files => snapshot(options, SnapshotMethod::Files),
+        ResetMethod::Dump => snapshot(options, SnapshotMethod::Dump),
+        ResetMethod::Reload => reload(options).map(|()| asked_for(ChosenReset::Reload)),
     }
 }
 
@@ -72,17 +72,17 @@ fn asked_for(chosen: ChosenReset) -> (ChosenReset, String) {
     (chosen, "as requested".into())
 }
 
-fn snapshot(ground: &ResetOptions, way: SnapshotMethod) -> Result<(ChosenReset, String), String> {
-    let methods = ground.methods.as_ref().ok_or(NO_SNAPSHOTS)?;
+fn snapshot(options: &ResetOptions, way: SnapshotMethod) -> Result<(ChosenReset, String), String> {
+    let methods = options.methods.as_ref().ok_or(NO_SNAPSHOTS)?;
     match methods.refusal(way) {
         None => Ok(asked_for(ChosenReset::Snapshot(way))),
         Some(why) => Err(why.clone()),
     }
 }
 
-fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
-    let Some(methods) = &ground.methods else { return reloaded(ground, NO_SNAPSHOTS.into()) };
-    if !ground.managed && !ground.foreign.is_empty() {
+fn fastest(options: &ResetOptions) -> Result<(ChosenReset, String), String> {
+    let Some(methods) = &options.methods else { return reloaded(options, NO_SNAPSHOTS.into()) };
+    if !options.managed && !options.foreign.is_empty() {
         let naming = methods.naming().collect::<Vec<_>>().join(", ");
         let (container, remedy) = if methods.is_file {
             ("file", format!("confirm the reset with {naming}"))
@@ -93,26 +93,26 @@ fn fastest(ground: &ResetOptions) -> Result<(ChosenReset, String), String> {
         return Err(format!(
             "the {container} also contains tables that do not belong to the workload ({}), and a reset would \
              restore them as well: use a separate {container} for the load, or {remedy}",
-            few(&ground.foreign, 4)
+            few(&options.foreign, 4)
         ));
     }
     match (&methods.fastest, &methods.no_dump) {
         (Ok((way, why)), _) => Ok((ChosenReset::Snapshot(*way), (*why).into())),
         (Err(why), None) => Ok((ChosenReset::Snapshot(SnapshotMethod::Dump), why.clone())),
-        (Err(why), Some(no_dump)) => reloaded(ground, format!("{why}; no dump: {no_dump}")),
+        (Err(why), Some(no_dump)) => reloaded(options, format!("{why}; no dump: {no_dump}")),
     }
 }
 
 /// The fallback where no snapshot is possible, for the reason `why`.
-fn reloaded(ground: &ResetOptions, why: String) -> Result<(ChosenReset, String), String> {
-    match reload(ground) {
+fn reloaded(options: &ResetOptions, why: String) -> Result<(ChosenReset, String), String> {
+    match reload(options) {
         Ok(()) => Ok((ChosenReset::Reload, why)),
         Err(no_reload) => Err(format!("{why}; no reload: {no_reload}")),
     }
 }
 
-fn reload(ground: &ResetOptions) -> Result<(), String> {
-    if ground.can_be_built {
+fn reload(options: &ResetOptions) -> Result<(), String> {
+    if options.can_be_built {
         return Ok(());
     }
     Err("kelvin did not build these data and cannot rebuild them".into())
@@ -154,25 +154,25 @@ mod tests {
         }
     }
 
-    fn ground(methods: SnapshotMethods) -> ResetOptions {
+    fn options(methods: SnapshotMethods) -> ResetOptions {
         ResetOptions { methods: Some(methods), managed: false, can_be_built: true, foreign: Vec::new() }
     }
 
     fn without_dump() -> ResetOptions {
         let no_dump = Some("pg_dump is not installed here".into());
-        ground(SnapshotMethods { no_dump, ..without_template() })
+        options(SnapshotMethods { no_dump, ..without_template() })
     }
 
-    fn auto(ground: &ResetOptions) -> Result<ChosenReset, String> {
-        choose_method(ResetMethod::Auto, ground).map(|(chosen, _)| chosen)
+    fn auto(options: &ResetOptions) -> Result<ChosenReset, String> {
+        choose_method(ResetMethod::Auto, options).map(|(chosen, _)| chosen)
     }
 
     #[test]
     fn the_fastest_possible_way_is_taken() {
         let snapshot = |way| Ok(ChosenReset::Snapshot(way));
-        assert_eq!(auto(&ground(file())), snapshot(SnapshotMethod::Files));
-        assert_eq!(auto(&ground(server())), snapshot(SnapshotMethod::Template));
-        assert_eq!(auto(&ground(without_template())), snapshot(SnapshotMethod::Dump));
+        assert_eq!(auto(&options(file())), snapshot(SnapshotMethod::Files));
+        assert_eq!(auto(&options(server())), snapshot(SnapshotMethod::Template));
+        assert_eq!(auto(&options(without_template())), snapshot(SnapshotMethod::Dump));
         assert_eq!(auto(&without_dump()), Ok(ChosenReset::Reload));
         let error = auto(&ResetOptions { can_be_built: false, ..without_dump() }).unwrap_err();
         assert!(
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn data_without_snapshots_are_only_rebuilt() {
-        let none = ResetOptions { methods: None, foreign: vec!["invoices".into()], ..ground(server()) };
+        let none = ResetOptions { methods: None, foreign: vec!["invoices".into()], ..options(server()) };
         assert_eq!(auto(&none), Ok(ChosenReset::Reload));
         assert!(choose_method(ResetMethod::Files, &none).unwrap_err().contains("no snapshots"));
         let error = auto(&ResetOptions { can_be_built: false, ..none }).unwrap_err();
@@ -192,17 +192,17 @@ mod tests {
 
     #[test]
     fn a_choice_has_its_reason() {
-        let (_, why) = choose_method(ResetMethod::Auto, &ground(without_template())).unwrap();
+        let (_, why) = choose_method(ResetMethod::Auto, &options(without_template())).unwrap();
         assert!(why.starts_with("no template: the role cannot create databases"), "{why}");
         let (_, why) = choose_method(ResetMethod::Auto, &without_dump()).unwrap();
         assert!(why.ends_with("CREATEDB; no dump: pg_dump is not installed here"), "{why}");
-        let (chosen, why) = choose_method(ResetMethod::Reload, &ground(server())).unwrap();
+        let (chosen, why) = choose_method(ResetMethod::Reload, &options(server())).unwrap();
         assert_eq!((chosen, why.as_str()), (ChosenReset::Reload, "as requested"));
     }
 
     #[test]
     fn other_peoples_tables_are_put_back_only_when_somebody_says_so() {
-        let shared = ResetOptions { foreign: vec!["invoices".into()], ..ground(server()) };
+        let shared = ResetOptions { foreign: vec!["invoices".into()], ..options(server()) };
         assert_eq!(
             auto(&shared).unwrap_err(),
             "the database also contains tables that do not belong to the workload (invoices), and a reset \
@@ -215,7 +215,7 @@ mod tests {
             Ok(ChosenReset::Snapshot(SnapshotMethod::Template))
         );
         let names: Vec<String> = (0..6).map(|n| format!("t{n}")).collect();
-        let file = ResetOptions { foreign: vec!["invoices".into()], ..ground(file()) };
+        let file = ResetOptions { foreign: vec!["invoices".into()], ..options(file()) };
         assert_eq!(
             auto(&file).unwrap_err(),
             "the file also contains tables that do not belong to the workload (invoices), and a reset would \
@@ -227,14 +227,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_in_words() {
-        for (asked, ground, word) in [
-            (ResetMethod::Template, ground(file()), "templates need a server"),
-            (ResetMethod::Dump, ground(file()), "a file needs no dump"),
-            (ResetMethod::Files, ground(server()), "not kelvin's server"),
-            (ResetMethod::Template, ground(without_template()), "CREATEDB"),
-            (ResetMethod::Reload, ResetOptions { can_be_built: false, ..ground(server()) }, "did not build"),
+        for (asked, options, word) in [
+            (ResetMethod::Template, options(file()), "templates need a server"),
+            (ResetMethod::Dump, options(file()), "a file needs no dump"),
+            (ResetMethod::Files, options(server()), "not kelvin's server"),
+            (ResetMethod::Template, options(without_template()), "CREATEDB"),
+            (ResetMethod::Reload, ResetOptions { can_be_built: false, ..options(server()) }, "did not build"),
         ] {
-            let error = choose_method(asked, &ground).unwrap_err();
+            let error = choose_method(asked, &options).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
     }

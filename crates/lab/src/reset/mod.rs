@@ -146,13 +146,13 @@ fn may_build(task: &Task<'_>) -> Result<(), ResetError> {
 /// Restores the data; saves the snapshot first when there is none. Returns the remaining steps, and a note.
 fn restore_data(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs, String), ResetError> {
     let data = task.workload.data(task.engine)?;
-    let ground = ResetOptions::read(task.place, task.engine, data.as_ref())?;
+    let options = ResetOptions::read(task.place, task.engine, data.as_ref())?;
     let named = task.reset.snapshot.as_deref().filter(|_| task.reset.how == ResetMethod::Auto);
-    if let Some(methods) = &ground.methods
+    if let Some(methods) = &options.methods
         && data.is_none()
         && named.is_none()
         && task.reset.how == ResetMethod::Auto
-        && !ground.managed
+        && !options.managed
     {
         return Err(ResetError::Refused(format!(
             "kelvin did not create the tables of {}, and a reset before each later run would discard \
@@ -165,7 +165,7 @@ fn restore_data(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs
     let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };
     let (chosen, why) = match all.iter().find(|about| Some(about.name.as_str()) == named) {
         Some(about) => (ChosenReset::Snapshot(about.way), "as it was saved".to_owned()),
-        None => choose_method(task.reset.how, &ground).map_err(ResetError::Refused)?,
+        None => choose_method(task.reset.how, &options).map_err(ResetError::Refused)?,
     };
     let way = match (chosen, named) {
         (ChosenReset::Snapshot(way), _) => way,

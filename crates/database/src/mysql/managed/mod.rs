@@ -122,7 +122,7 @@ impl Places {
 /// The installed server that [`up`] would start, and the resources of its host.
 pub fn installation(manager: &Manager, product: Product) -> Result<(Installation, HostResources)> {
     let installation = binaries::choose(product)?;
-    let host = HostResources::look(&Places::new(manager.base_dir(), &installation.name()).data);
+    let host = HostResources::read(&Places::new(manager.base_dir(), &installation.name()).data);
     Ok((installation, host))
 }
 

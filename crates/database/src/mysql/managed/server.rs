@@ -156,6 +156,6 @@ impl ManagedServer for MysqlServer {
     }
 
     fn host(&self) -> HostResources {
-        HostResources::look(&self.places().data)
+        HostResources::read(&self.places().data)
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn read_known(session: &mut dyn Session, names: &[&str]) -> Result<Ve
             value: in_megabytes(value),
             unit: None,
             when,
-            source: words(&source).into(),
+            source: describe_source(&source).into(),
             pending_restart: false,
         });
     }
@@ -67,7 +67,7 @@ fn in_megabytes(value: String) -> String {
 }
 
 /// What a source is called elsewhere in Kelvin.
-fn words(source: &str) -> &str {
+fn describe_source(source: &str) -> &str {
     match source {
         "compiled" | "compile-time" | "auto" => "default",
         "config" | "global" | "server" | "explicit" | "extra" | "user" => "configuration file",

@@ -22,7 +22,7 @@ struct MysqlFiles {
 
 /// Keeps copies of the data directory of this server.
 pub(crate) fn files(server: MysqlServer) -> Box<dyn SnapshotStore> {
-    Box::new(DataDirectories::of(MysqlFiles { server }))
+    Box::new(DataDirectories::new(MysqlFiles { server }))
 }
 
 /// The redo log's files: as large as it may become, and mostly empty.

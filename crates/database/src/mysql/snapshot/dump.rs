@@ -22,7 +22,7 @@ struct MysqlDumps {
 /// Keeps dumps of the database that `config` names below `directory`, which is made when needed. `base` is where an unpacked
 /// server's programs are looked for first.
 pub(crate) fn dumps(config: Config, base: Option<PathBuf>, directory: &Path) -> Box<dyn SnapshotStore> {
-    Box::new(Dumps::of(MysqlDumps { config, base }, directory))
+    Box::new(Dumps::new(MysqlDumps { config, base }, directory))
 }
 
 /// The programs that dump and restore a server of this product; `None` where they are not installed. The programs of

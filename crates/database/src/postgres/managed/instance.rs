@@ -253,7 +253,7 @@ pub(super) fn up(
             places.write_state(&state(directory.clone(), port))?;
         }
         if let Some(profile) = wanted.profile {
-            let host = HostResources::look(&places.data).with_binaries(&installation.directory);
+            let host = HostResources::read(&places.data).with_binaries(&installation.directory);
             let section = settings::section(installation.major, host, &directory, port, profile, extra)?;
             let wanted = settings::with_section(&configuration, &section);
             return reconfigure::running(&places, &account, instance, &configuration, &wanted, progress);
@@ -275,7 +275,7 @@ pub(super) fn up(
     }
     let socket_directory = places.socket_directory(&account);
     account.make_private_directory(&socket_directory)?;
-    let host = HostResources::look(&places.data).with_binaries(&installation.directory);
+    let host = HostResources::read(&places.data).with_binaries(&installation.directory);
     // The default's sizes follow the host; others were computed for a run, or are the user's.
     let kept = settings::profile(&configuration).filter(|kept| kept.name != "default");
     let profile = wanted.profile.cloned().or(kept).unwrap_or_else(|| Profile::standard(host));

@@ -110,7 +110,7 @@ impl Manager {
     /// Host resources for the instance of `version`, from which profiles are computed.
     pub fn host(&self, version: u32) -> HostResources {
         let places = Places::new(&self.base, version);
-        HostResources::look(&places.data)
+        HostResources::read(&places.data)
     }
 
     /// The profile that was applied to the instance last; `None` when there is no instance, or one of a version of

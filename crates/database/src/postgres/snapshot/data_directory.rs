@@ -34,7 +34,7 @@ struct PostgresFiles {
 
 /// Keeps copies of the data directory of the server of this major version.
 pub(crate) fn files(manager: Manager, major: u32) -> Box<dyn SnapshotStore> {
-    Box::new(DataDirectories::of(PostgresFiles { manager, major }))
+    Box::new(DataDirectories::new(PostgresFiles { manager, major }))
 }
 
 impl PostgresFiles {

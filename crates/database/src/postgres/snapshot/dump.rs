@@ -17,7 +17,7 @@ struct PostgresDumps {
 
 /// Keeps dumps of the database that `config` names below `directory`, which is made when needed.
 pub(crate) fn dumps(config: Config, directory: &Path) -> Box<dyn SnapshotStore> {
-    Box::new(Dumps::of(PostgresDumps { config }, directory))
+    Box::new(Dumps::new(PostgresDumps { config }, directory))
 }
 
 impl PostgresDumps {
@@ -119,7 +119,7 @@ mod tests {
     fn the_password_is_in_no_argument() {
         let mut config = Config::unix(Path::new("/nowhere"), 5432, "me", "shop");
         config.password = Some(crate::postgres::Password::new("hunter2"));
-        let dumps = Dumps::of(PostgresDumps { config }, Path::new("/x"));
+        let dumps = Dumps::new(PostgresDumps { config }, Path::new("/x"));
         assert!(!format!("{dumps:?}").contains("hunter2"));
     }
 }

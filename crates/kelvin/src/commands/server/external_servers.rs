@@ -202,7 +202,7 @@ impl Reached {
                 self.server()
             );
         }
-        let host = HostResources::look(&data.unwrap_or_else(|| "/".into()));
+        let host = HostResources::read(&data.unwrap_or_else(|| "/".into()));
         let profiles = self.engine.profiles(self.session.as_mut())?;
         let profiles = profiles.with_context(|| format!("{} has no profiles", self.server()))?;
         profile::resolve(name, asked.sized_for.as_deref(), host, profiles.as_ref(), global)

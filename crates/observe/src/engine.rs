@@ -51,9 +51,9 @@ pub fn activity(engine: &Arc<dyn Engine>, looks: u32) -> Result<Activity> {
 /// Where a database's server runs and keeps its files, when that is this host and sure.
 pub fn locate_server(engine: &dyn Engine, session: &mut dyn Session) -> ServerPlacement {
     match engine.kind() {
+        EngineKind::Postgres => postgres::locate_server(engine, session),
         EngineKind::Mysql => mysql::locate_server(engine, session),
-        EngineKind::SqlServer => ServerPlacement::default(),
-        _ => postgres::locate_server(engine, session),
+        EngineKind::Sqlite | EngineKind::SqlServer | EngineKind::Other(_) => ServerPlacement::default(),
     }
 }
 

@@ -105,7 +105,8 @@ pub fn top_processes(evidence: &Evidence, point: u32, resource: HostResource) ->
     all.retain(|one| resource.used_by(one) >= resource.least());
     all.sort_by(|a, b| resource.used_by(b).total_cmp(&resource.used_by(a)));
     let shares = |process| {
-        let share = |(one, whole): (HostResource, Option<f64>)| Some((one.used_by(process) / whole?).min(1.0));
+        let share =
+            |(one, whole): (HostResource, Option<f64>)| Some((one.used_by(process) / whole?).min(1.0));
         ProcessUse { process, shares: wholes.map(share) }
     };
     all.into_iter().take(OtherProcess::MOST).map(shares).collect()

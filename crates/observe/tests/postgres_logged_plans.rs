@@ -220,7 +220,7 @@ fn a_plan_as_text_has_the_facts_that_it_has_as_json() {
                 session.run(&format!("RESET {name}")).unwrap();
             }
             let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-            let mut wanted = Plan::parse(&value).unwrap();
+            let mut wanted = Plan::from_value(&value).unwrap();
             pairs += 1;
             let Some((query, mut plan)) = Plan::of_logged_text(&text) else {
                 different.push(text);

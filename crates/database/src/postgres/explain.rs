@@ -66,11 +66,11 @@ impl Plan {
     /// Of the text that the server returned; none if it is not a plan.
     pub fn parse(json: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(json).ok()?;
-        Self::parse(value.get(0)?)
+        Self::from_value(value.get(0)?)
     }
 
     /// Of the object that has the topmost node as "Plan"; none if it has none.
-    pub fn parse(whole: &Value) -> Option<Self> {
+    pub fn from_value(whole: &Value) -> Option<Self> {
         let number = |value: Option<&Value>| value.and_then(Value::as_f64);
         Some(Self {
             root: Node::parse(whole.get("Plan")?)?,

@@ -169,7 +169,7 @@ impl<S: FileServer> DataDirectories<S> {
         files::sync_tree(to)
     }
 
-    fn description(&self) -> &'static str {
+    fn copy_method(&self) -> &'static str {
         if files::clones(&self.base()) {
             "clone of the stopped server's files (reflink)"
         } else {
@@ -260,7 +260,7 @@ impl<S: FileServer> SnapshotStore for DataDirectories<S> {
             })
         });
         restored.map_err(interrupted_as("the server's data are unchanged", job))?;
-        Ok(RestoreResult { how: self.description().into(), bytes: about.bytes })
+        Ok(RestoreResult { how: self.copy_method().into(), bytes: about.bytes })
     }
 
     fn remove(&self, about: &SnapshotInfo) -> Result<()> {

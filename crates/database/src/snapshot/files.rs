@@ -54,7 +54,7 @@ pub(crate) enum Copied {
 }
 
 impl Copied {
-    pub(crate) fn description(self) -> &'static str {
+    pub(crate) fn copy_method(self) -> &'static str {
         match self {
             Self::Cloned => "clone of the file (reflink)",
             Self::Copied => "copy of the file",

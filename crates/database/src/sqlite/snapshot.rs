@@ -148,7 +148,7 @@ impl SnapshotStore for SqliteFiles {
         if let Some(directory) = self.file.parent() {
             files::sync_directory(directory)?;
         }
-        Ok(RestoreResult { how: copied.description().into(), bytes: about.bytes })
+        Ok(RestoreResult { how: copied.copy_method().into(), bytes: about.bytes })
     }
 
     fn remove(&self, about: &SnapshotInfo) -> Result<()> {

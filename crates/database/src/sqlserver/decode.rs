@@ -275,8 +275,9 @@ mod tests {
             assert_eq!(one(column(kind::INT_N, 0), bytes).unwrap().int(0, 0).unwrap(), expected);
         }
         assert!(one(column(kind::INT_N, 0), &[1, 2, 3]).is_err());
-        let decimal =
-            |bytes: &[u8], scale| one(column(kind::NUMERIC, scale), bytes).map(|rows| rows.cell(0, 0).unwrap());
+        let decimal = |bytes: &[u8], scale| {
+            one(column(kind::NUMERIC, scale), bytes).map(|rows| rows.cell(0, 0).unwrap())
+        };
         assert_eq!(decimal(&[0, 0xd2, 4, 0, 0], 2).unwrap(), Cell::Decimal { unscaled: -1234, scale: 2 });
         let wide = [1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
         assert_eq!(decimal(&wide, 2).unwrap_err().class(), ErrorClass::Statement);

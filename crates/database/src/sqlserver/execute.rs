@@ -287,7 +287,10 @@ fn declare(declared: &mut Declared, params: &[Value<'_>]) -> bool {
 
 #[inline]
 fn all_fit(given: &[Wire], params: &[Value<'_>]) -> bool {
-    given.iter().zip(params).all(|(given, &value)| value == Value::Null || given.holds(Wire::from_value(value)))
+    given
+        .iter()
+        .zip(params)
+        .all(|(given, &value)| value == Value::Null || given.holds(Wire::from_value(value)))
 }
 
 #[inline]

@@ -451,7 +451,8 @@ mod tests {
         assert_eq!(run(890.0)[0].severity, Severity::Red);
         assert!(run(38.0).is_empty());
         assert!(
-            find(&Staged::workload("script", 8, 4).metric("postgres.tuples.returned", 890_000.0).done()).is_empty()
+            find(&Staged::workload("script", 8, 4).metric("postgres.tuples.returned", 890_000.0).done())
+                .is_empty()
         );
     }
 

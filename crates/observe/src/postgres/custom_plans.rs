@@ -29,7 +29,7 @@ pub(super) fn cheapest(
     generic: &Explained,
 ) -> Result<Option<CustomPlan>> {
     let Ok(json) = serde_json::from_str::<Value>(&generic.json) else { return Ok(None) };
-    let Some(plan) = Plan::parse(&json[0]) else { return Ok(None) };
+    let Some(plan) = Plan::from_value(&json[0]) else { return Ok(None) };
     let Some(generic_cost) = plan.cost else { return Ok(None) };
     let mut columns = BTreeMap::new();
     find_columns(&json[0]["Plan"], &mut columns);
@@ -170,7 +170,7 @@ mod tests {
                 { "Node Type": "Sort", "Plans": [scan("a")] }, scan("b") ] });
             serde_json::json!({ "Plan": { "Node Type": "Hash Join", "Plans": [scan("c"), both] } })
         };
-        let of = |kind| appended(&Plan::parse(&join(kind)).unwrap().root);
+        let of = |kind| appended(&Plan::from_value(&join(kind)).unwrap().root);
         assert_eq!((of("Append"), of("Merge Append")), (vec!["s.a".into(), "s.b".into()], of("Append")));
         assert!(of("Nested Loop").is_empty());
     }

@@ -133,7 +133,7 @@ pub(super) fn unread(link: &mut Link, has_log: bool) -> Option<String> {
 fn misestimate(logged: &str) -> Option<LoggedMisestimate> {
     let (text, plan) = if logged.starts_with('{') {
         let value: Value = serde_json::from_str(logged).ok()?;
-        (value.get("Query Text").and_then(Value::as_str).map(str::to_owned), Plan::parse(&value)?)
+        (value.get("Query Text").and_then(Value::as_str).map(str::to_owned), Plan::from_value(&value)?)
     } else {
         let (text, plan) = Plan::of_logged_text(logged)?;
         (Some(text), plan)

@@ -9,7 +9,7 @@ impl Plan {
     /// Of the text that `auto_explain` logs, without the tabs before its lines: the statement and its plan; none if it is not a plan,
     /// or not clearly one.
     ///
-    /// Facts are those of [`Plan::parse`], but for `is_inner_unique`: the text has it with VERBOSE only. Without it, it is set at each nested
+    /// Facts are those of [`Plan::from_value`], but for `is_inner_unique`: the text has it with VERBOSE only. Without it, it is set at each nested
     /// loop, as rows that may have been left unread are no mistake of the planner.
     pub fn of_logged_text(text: &str) -> Option<(String, Self)> {
         let text = text.strip_prefix("Query Text: ")?;

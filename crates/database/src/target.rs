@@ -154,7 +154,12 @@ impl Target {
             Self::SqlServer(config) if config.token.is_none() && config.token_file.is_none() => {
                 sqlserver::password::find(&environment)
             }
-            _ => return Ok(true),
+            Self::Sqlite { .. }
+            | Self::Postgres(_)
+            | Self::Mysql(_)
+            | Self::SqlServer(_)
+            | Self::ManagedPostgres { .. }
+            | Self::ManagedMysql { .. } => return Ok(true),
         };
         let is_found = found.is_some();
         self.set_password(found);
@@ -177,8 +182,10 @@ impl Target {
         match self {
             Self::Postgres(config) => Some(config.host.file_name(config.port)),
             Self::Mysql(config) => Some(config.host.file_name(config.port)),
-            managed if managed.is_managed() => Some(managed.to_string().replace(':', "_")),
-            _ => None,
+            Self::ManagedPostgres { .. } | Self::ManagedMysql { .. } => {
+                Some(self.to_string().replace(':', "_"))
+            }
+            Self::Sqlite { .. } | Self::SqlServer(_) => None,
         }
     }
 

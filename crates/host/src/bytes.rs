@@ -44,12 +44,15 @@ pub fn keyed(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..end], &line[end + 1..]))
 }
 
-/// The numbers of these names in a file of lines "name: number", with or without a unit.
+/// The first numbers of these names in a file of lines "name: number", with or without a unit.
 pub fn values<const N: usize>(text: &[u8], names: [&str; N]) -> [Option<u64>; N] {
     let mut found = [None; N];
     for line in lines(text) {
         for (found, name) in found.iter_mut().zip(names) {
-            if let Some(rest) = line.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b":")) {
+            if found.is_none()
+                && let Some(rest) =
+                    line.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b":"))
+            {
                 *found = first_number(rest);
             }
         }

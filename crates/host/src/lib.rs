@@ -16,5 +16,5 @@ mod tree;
 pub use list::{chosen, field, numbers};
 pub use mount::Mount;
 pub use process::{ProcessStat, run_and_delay};
-pub use processors::{TickShares, Ticks, cpu_times, online_cpus};
+pub use processors::{GUEST, TickShares, Ticks, cpu_times, online_cpus};
 pub use tree::{Buffer, KernelFile, SystemTree};

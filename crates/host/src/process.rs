@@ -42,21 +42,21 @@ impl ProcessStat {
         let mut words = words(&text[end + 1..]);
         let state = char::from(*words.next()?.first()?);
         // The parent is field 4 in proc(5). Some of the others can be negative, but none of those used here.
-        let mut values = [0; 21];
+        let mut values = [None; 21];
         for value in &mut values {
-            *value = number(words.next()?).unwrap_or(0);
+            *value = number(words.next()?);
         }
         Some(Self {
             state,
-            parent: u32::try_from(values[0]).ok()?,
-            minor_faults: values[6],
-            major_faults: values[8],
-            user: values[10],
-            system: values[11],
-            ended: [values[12], values[13], values[7], values[9]],
-            threads: values[16],
-            started: values[18],
-            resident_pages: values[20],
+            parent: u32::try_from(values[0]?).ok()?,
+            minor_faults: values[6]?,
+            major_faults: values[8]?,
+            user: values[10]?,
+            system: values[11]?,
+            ended: [values[12]?, values[13]?, values[7]?, values[9]?],
+            threads: values[16]?,
+            started: values[18]?,
+            resident_pages: values[20]?,
         })
     }
 

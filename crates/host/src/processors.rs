@@ -3,12 +3,16 @@
 use crate::SystemTree;
 use crate::bytes::{lines, number, words};
 
-/// The place of the guests' time in [`cpu_times`].
-const GUEST: usize = 8;
+/// The places in [`cpu_times`] of the idle time, the time waiting for I/O, and the stolen time.
+const IDLE: usize = 3;
+const WAITING: usize = 4;
+const STOLEN: usize = 7;
+/// The place of the guests' time.
+pub const GUEST: usize = 8;
 
 /// The line of all CPUs, "cpu …", as none and its ticks, and that of a CPU, "cpu3 …", as its number and ticks:
-/// user, nice, system, idle, iowait, irq, softirq, steal, and both kinds of guest time, which user time
-/// includes. Those that old kernels lack are zero. `None` for other lines.
+/// user, nice, system, idle, iowait, irq, softirq, steal, and both kinds of guest time, which the
+/// user and nice times include. Those that old kernels lack are zero. `None` for other lines.
 pub fn cpu_times(line: &[u8]) -> Option<(Option<u32>, [u64; 9])> {
     let rest = line.strip_prefix(b"cpu")?;
     let mut words = words(rest);
@@ -31,27 +35,18 @@ pub fn online_cpus(tree: &SystemTree) -> Option<usize> {
     (cpus > 0).then_some(cpus)
 }
 
-/// Ticks of all CPUs since boot.
+/// Ticks of all CPUs since boot, by what the CPUs did: those of [`cpu_times`] without the guests'.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ticks {
-    /// The sum of all ticks.
-    pub all: u64,
-    /// Ticks without a running task: idle, or waiting for I/O.
-    pub idle: u64,
-    /// Those of them in which a task of the CPU waited for I/O.
-    pub waiting: u64,
-    /// Ticks that the hypervisor gave to other guests.
-    pub stolen: u64,
-}
+pub struct Ticks([u64; 8]);
 
 /// Shares of the ticks of all CPUs between two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TickShares {
-    /// As [`Ticks::taken`].
+    /// A task ran, or would have run without the hypervisor.
     pub taken: f64,
-    /// As [`Ticks::waiting`].
+    /// No task ran, and one of the CPU waited for I/O.
     pub waiting: f64,
-    /// As [`Ticks::stolen`].
+    /// The hypervisor ran other guests.
     pub stolen: f64,
 }
 
@@ -61,28 +56,33 @@ impl Ticks {
         Self::parse(&tree.text("/proc/stat")?)
     }
 
-    /// Parses the first line of the file.
+    /// Parses the first line of the file. Every kernel has the first four times.
     pub fn parse(text: &str) -> Option<Self> {
-        let (None, [times @ .., _guests]) = cpu_times(text.lines().next()?.as_bytes())? else { return None };
-        let all = times.iter().try_fold(0_u64, |sum, time| sum.checked_add(*time))?;
-        let [.., idle, waiting, _irq, _softirq, stolen] = times;
-        Some(Self { all, idle: idle + waiting, waiting, stolen })
+        let line = text.lines().next()?.as_bytes();
+        words(line).nth(4)?;
+        let (None, [times @ .., _guests]) = cpu_times(line)? else { return None };
+        times.iter().try_fold(0_u64, |sum, time| sum.checked_add(*time))?;
+        Some(Self(times))
     }
 
-    /// Ticks in which a task ran, or would have run without the hypervisor.
-    pub fn taken(self) -> u64 {
-        self.all - self.idle
+    /// Ticks without a running task: idle, or waiting for I/O.
+    pub fn idle(self) -> u64 {
+        self.0[IDLE] + self.0[WAITING]
     }
 
-    /// The shares since an earlier reading; `None` without a tick in between.
+    /// The shares since an earlier reading; `None` without a tick in between. A time that decreased, as the kernel's iowait
+    /// can, counts as unchanged.
     pub fn shares_since(self, before: Self) -> Option<TickShares> {
-        let all = self.all.checked_sub(before.all).filter(|all| *all > 0)? as f64;
-        // The kernel's iowait can decrease.
-        let share = |now: u64, before: u64| now.saturating_sub(before) as f64 / all;
-        Some(TickShares {
-            taken: share(self.taken(), before.taken()),
-            waiting: share(self.waiting, before.waiting),
-            stolen: share(self.stolen, before.stolen),
+        let mut rises = self.0;
+        for (now, before) in rises.iter_mut().zip(before.0) {
+            *now = now.saturating_sub(before);
+        }
+        let all: u64 = rises.iter().sum();
+        let share = |ticks: u64| ticks as f64 / all as f64;
+        (all > 0).then(|| TickShares {
+            taken: share(all - rises[IDLE] - rises[WAITING]),
+            waiting: share(rises[WAITING]),
+            stolen: share(rises[STOLEN]),
         })
     }
 }
@@ -97,12 +97,19 @@ mod tests {
     fn ticks_are_distinguished() {
         let parse = |text: &str| Ticks::parse(text).unwrap_or_default();
         let ticks = parse("cpu  100 5 20 800 50 3 2 20 7 0\ncpu0 1 2 3\nintr 5\n");
-        assert_eq!(ticks, Ticks { all: 1000, idle: 850, waiting: 50, stolen: 20 });
-        assert_eq!(ticks.taken(), 150);
-        let later = parse("cpu  140 5 20 825 45 3 2 60 7 0\n");
-        let shares = TickShares { taken: 0.8, waiting: 0.0, stolen: 0.4 };
+        assert_eq!((ticks, ticks.idle()), (Ticks([100, 5, 20, 800, 50, 3, 2, 20]), 850));
+        let later = parse("cpu  140 5 20 825 45 3 2 55 7 0\n");
+        let shares = TickShares { taken: 0.75, waiting: 0.0, stolen: 0.35 };
         assert_eq!((later.shares_since(ticks), ticks.shares_since(ticks)), (Some(shares), None));
-        for wrong in ["", "cpu", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 5 6 7 x", "intr 1 2 3 4 5 6 7 8"] {
+        for wrong in [
+            "",
+            "cpu",
+            "cpu ",
+            "cpu  1 2 3",
+            "cpu0 1 2 3 4 5 6 7 8",
+            "cpu  1 2 3 4 5 6 7 x",
+            "intr 1 2 3 4 5 6 7 8",
+        ] {
             assert_eq!(Ticks::parse(wrong), None, "{wrong}");
         }
         assert_eq!(cpu_times(b"cpu17 1 2 3 4"), Some((Some(17), [1, 2, 3, 4, 0, 0, 0, 0, 0])));

@@ -163,6 +163,9 @@ fn sqlite_comes_back_exactly_and_a_changed_snapshot_is_refused() {
     let named = Reset { snapshot: Some("other".into()), ..by(ResetMethod::Auto) };
     let error = run_reset(&engine, place.as_ref(), &named, Build::Auto).unwrap_err().to_string();
     assert!(error.contains("\"2 warehouses, seed 1\", not \"1 warehouse, seed 1\""), "{error}");
+    let named = Reset { snapshot: Some("none".into()), ..by(ResetMethod::Auto) };
+    let error = run_reset(&engine, place.as_ref(), &named, Build::Auto).unwrap_err().to_string();
+    assert!(error.contains("there is no snapshot none"), "{error}");
     assert_eq!(tables(&engine), loaded, "refused before anything was changed");
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn prometheus_metric(name: &str, unit: &str) -> PrometheusMetric {
             labels.push(("cpu", (*which).to_owned()));
             joined(&["host", kind], rest)
         }
-        [of, "numa", which, rest @ ..] if !rest.is_empty() => {
+        [of @ ("host" | "sqlserver"), "numa", which, rest @ ..] if !rest.is_empty() => {
             labels.push(("node", (*which).to_owned()));
             joined(&[of, "numa"], rest)
         }

@@ -42,6 +42,11 @@ impl Manager {
         &self.base
     }
 
+    /// Whether a managed server may have a socket there. Asking every one of them takes time.
+    pub(crate) fn may_have_socket(&self, socket: &Path) -> bool {
+        socket.starts_with(&self.base) || socket.starts_with("/tmp")
+    }
+
     pub(crate) fn make_base(&self) -> Result<()> {
         let failed = |error: std::io::Error| {
             Error::usage(format!(

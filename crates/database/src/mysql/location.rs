@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::managed::{self, MysqlServer};
 use super::{Config, MysqlEngine, Product, product, snapshot};
-use crate::snapshot::{NOT_MANAGED, SnapshotMethod, SnapshotMethods, SnapshotStore};
+use crate::snapshot::{SnapshotMethod, SnapshotMethods, SnapshotStore};
 use crate::{DataLocation, Engine, Result, ServerDirectories};
 
 /// A database of a MySQL or MariaDB server.
@@ -46,7 +46,9 @@ fn methods(managed: bool, no_dump: Option<String>) -> SnapshotMethods {
         no_template: Some(
             "MySQL and MariaDB cannot copy a database by themselves; use files, dump or reload".into(),
         ),
-        no_files: (!managed).then(|| NOT_MANAGED.into()),
+        no_files: (!managed).then(|| {
+            "files can be copied only of a server that kelvin manages, while it is stopped; use dump or reload".into()
+        }),
         no_dump,
         fastest: if managed {
             Ok((SnapshotMethod::Files, "the files of the stopped server are copied"))

@@ -2,10 +2,6 @@
 
 use super::SnapshotMethod;
 
-/// Why the files of a server cannot be copied that Kelvin does not manage.
-pub(crate) const NOT_MANAGED: &str =
-    "files can be copied only for SQLite and for servers that kelvin manages; use template, dump or reload";
-
 /// The methods by which snapshots of a database can be kept, as far as its engine, its server and this host decide it.
 #[derive(Debug, Clone)]
 pub struct SnapshotMethods {

@@ -17,7 +17,6 @@ pub(crate) mod sessions;
 
 pub(crate) use files::clones;
 pub use info::{Contents, Seal, SnapshotInfo, SnapshotMethod, new_name};
-pub(crate) use methods::NOT_MANAGED;
 pub use methods::SnapshotMethods;
 
 use crate::{Error, ErrorClass, Result};

@@ -42,12 +42,6 @@ pub(crate) fn advice_by_name(name: &str, version: &str) -> &'static dyn EngineAd
     known.next().map_or(&Unknown, |(.., advice)| *advice)
 }
 
-/// The buffers whose size is among the run's settings.
-pub(crate) fn configured_buffers(evidence: &Evidence) -> BufferPool {
-    let mut known = KNOWN.iter().filter_map(|(.., advice)| advice.buffers());
-    known.find(|pool| evidence.setting(pool.setting).is_some()).unwrap_or(BufferPool::NEUTRAL)
-}
-
 /// What is said and read differently for an engine.
 pub(crate) trait EngineAdvice: Sync {
     /// Its SQL.
@@ -80,9 +74,9 @@ pub(crate) trait EngineAdvice: Sync {
         HostAdvice::NEUTRAL
     }
 
-    /// Its buffers, where a setting says how large they are.
-    fn buffers(&self) -> Option<BufferPool> {
-        None
+    /// Its buffers.
+    fn buffers(&self) -> BufferPool {
+        BufferPool::NEUTRAL
     }
 
     /// The experiment with a setting that shows whether a class limits the throughput.
@@ -108,7 +102,7 @@ pub(crate) trait EngineAdvice: Sync {
     /// The statement that makes an index again, which does nothing where it is there if the language can say that.
     fn index_again(&self, index: &Relation) -> Option<String> {
         let definition = index.definition.as_ref()?;
-        if self.sql().repeats_indexes { if_not_exists(definition) } else { Some(definition.clone()) }
+        if self.sql().proposes_indexes { if_not_exists(definition) } else { Some(definition.clone()) }
     }
 
     /// Title and change that give the optimizer statistics on these columns of a table, which a node compares with values; none where
@@ -139,7 +133,7 @@ mod tests {
         for kind in [EngineKind::Postgres, EngineKind::Mysql, EngineKind::SqlServer, EngineKind::Sqlite] {
             assert!(KNOWN.iter().any(|(name, ..)| *name == kind.as_str()), "{kind}");
         }
-        let repeats = |name, version| advice_by_name(name, version).sql().repeats_indexes;
+        let repeats = |name, version| advice_by_name(name, version).sql().proposes_indexes;
         assert!(repeats("mysql", "10.11.19-MariaDB") && !repeats("mysql", "8.0.31") && !repeats("other", ""));
     }
 

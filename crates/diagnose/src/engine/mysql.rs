@@ -18,7 +18,7 @@ impl EngineAdvice for Mysql {
         SqlDialect {
             quotes: ('`', '`'),
             // Only MariaDB has IF [NOT] EXISTS for indexes.
-            repeats_indexes: self.is_mariadb,
+            proposes_indexes: self.is_mariadb,
             repeats_drops: self.is_mariadb,
             indexes_within_table: true,
             // They are full-text, spatial or ignored ones.
@@ -52,7 +52,11 @@ impl EngineAdvice for Mysql {
             list: "End these sessions before the run: `SHOW PROCESSLIST` lists them, `SELECT * FROM \
                 information_schema.INNODB_TRX` lists their open transactions.",
             end: ("KILL ", ""),
-            idle: "idle_in_transaction_session_timeout (MariaDB: idle_transaction_timeout) ends such sessions.",
+            idle: if self.is_mariadb {
+                "idle_transaction_timeout ends such sessions."
+            } else {
+                "wait_timeout ends idle sessions, in a transaction or not."
+            },
             named_by_account: true,
             // They are whole seconds.
             age_error: 1.0,
@@ -83,15 +87,16 @@ impl EngineAdvice for Mysql {
 
     fn host(&self) -> HostAdvice {
         HostAdvice {
+            size_unit: Some((1.0, "")),
             memory: "innodb_buffer_pool_size, the buffers of sessions × users",
             ..HostAdvice::NEUTRAL
         }
     }
 
     /// The share is the lower one of "Configuring InnoDB Buffer Pool Size" in the manual: 50 to 75 %.
-    fn buffers(&self) -> Option<BufferPool> {
+    fn buffers(&self) -> BufferPool {
         let page = ("innodb_page_size", 16_384.0);
-        Some(BufferPool { name: "the buffer pool", setting: "innodb_buffer_pool_size", page, share: 0.5 })
+        BufferPool { name: "the buffer pool", setting: Some("innodb_buffer_pool_size"), page, share: 0.5 }
     }
 
     fn experiment(&self, class: Class) -> Option<&'static str> {

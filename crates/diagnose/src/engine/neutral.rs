@@ -1,14 +1,16 @@
 //! What advice differs in, grouped by what it is about, with the values for an engine that nobody knows.
 
-use crate::Evidence;
+use kelvin_measure::text;
+
+use crate::{Evidence, EvidenceLine};
 
 /// How statements about tables and indexes are written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SqlDialect {
     /// What names are quoted with.
     pub(crate) quotes: (char, char),
-    /// Whether CREATE INDEX has IF NOT EXISTS.
-    pub(crate) repeats_indexes: bool,
+    /// Whether CREATE INDEX has IF NOT EXISTS and an index that statements lack, or that is gone, may be proposed.
+    pub(crate) proposes_indexes: bool,
     /// Whether dropping an index and making it again can be repeated without an error.
     pub(crate) repeats_drops: bool,
     /// Whether the name of an index is one within its table, and its full name begins with the table's.
@@ -21,7 +23,7 @@ impl SqlDialect {
     /// The SQL standard has the quotes, and no indexes.
     pub(crate) const NEUTRAL: Self = Self {
         quotes: ('"', '"'),
-        repeats_indexes: false,
+        proposes_indexes: false,
         repeats_drops: false,
         indexes_within_table: false,
         undefined_index_serves: true,
@@ -192,10 +194,9 @@ pub(crate) struct SpillAdvice {
 impl SpillAdvice {
     pub(crate) const NEUTRAL: Self = Self {
         place: "temporary files",
-        memory_is_set: true,
+        memory_is_set: false,
         setting: None,
-        threshold: "1 MB/s of temporary files; red if writing and reading them would take 10 % of the statements' time even at \
-            1 GB/s, as in the page cache, and a quarter of the host's memory can hold three times the size of their files for all users",
+        threshold: "1 MB/s of temporary files; never red, because it is not known how much memory a statement may have",
         next: "Give the statements that spill more memory for sorts and hashes, or create an index that provides the required order.",
         next_of_queries: "Give these queries more memory for sorts and hashes.",
         unknown: "which statements spilled is not known",
@@ -205,8 +206,8 @@ impl SpillAdvice {
 /// Settings, and the host of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostAdvice {
-    /// Bytes of the unit in which settings of sizes are written, and its name.
-    pub(crate) size_unit: (f64, &'static str),
+    /// Bytes of the unit in which settings of sizes are written, and its name; none where they are not written here.
+    pub(crate) size_unit: Option<(f64, &'static str)>,
     /// What takes memory.
     pub(crate) memory: &'static str,
     /// The setting of the memory for which the server can use huge pages of a size.
@@ -221,7 +222,7 @@ pub(crate) struct HostAdvice {
 
 impl HostAdvice {
     pub(crate) const NEUTRAL: Self = Self {
-        size_unit: (1.0, ""),
+        size_unit: None,
         memory: "the database's buffers, the memory of its sessions",
         huge_pages: None,
         reads_page_cache: false,
@@ -235,8 +236,8 @@ impl HostAdvice {
 pub(crate) struct BufferPool {
     /// The engine's name.
     pub(crate) name: &'static str,
-    /// The setting of their size in bytes.
-    pub(crate) setting: &'static str,
+    /// The setting of their size in bytes; none where no setting says it.
+    pub(crate) setting: Option<&'static str>,
     /// The setting of a page's bytes, and its usual value.
     pub(crate) page: (&'static str, f64),
     /// Share of the memory with which the engine's documentation begins.
@@ -244,12 +245,18 @@ pub(crate) struct BufferPool {
 }
 
 impl BufferPool {
-    pub(crate) const NEUTRAL: Self = Self {
-        name: "the buffers",
-        setting: "size of the buffers",
-        page: ("page size", 8192.0),
-        share: 0.25,
-    };
+    pub(crate) const NEUTRAL: Self =
+        Self { name: "the buffers", setting: None, page: ("page size", 8192.0), share: 0.25 };
+
+    /// Their bytes, by the setting.
+    pub(crate) fn bytes(&self, evidence: &Evidence) -> Option<f64> {
+        evidence.setting_number(self.setting?)
+    }
+
+    /// The setting with its size, as evidence.
+    pub(crate) fn size(&self, evidence: &Evidence) -> Option<EvidenceLine> {
+        Some(EvidenceLine::new(self.setting?, text::memory(self.bytes(evidence)?)))
+    }
 
     /// Bytes of a page.
     pub(crate) fn page_bytes(&self, evidence: &Evidence) -> f64 {

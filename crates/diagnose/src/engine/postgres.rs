@@ -15,7 +15,7 @@ pub(super) struct Postgres;
 impl EngineAdvice for Postgres {
     fn sql(&self) -> SqlDialect {
         // An index without a definition is one of a partition or another tablespace, or not valid.
-        SqlDialect { repeats_indexes: true, repeats_drops: true, ..SqlDialect::NEUTRAL }
+        SqlDialect { proposes_indexes: true, repeats_drops: true, ..SqlDialect::NEUTRAL }
     }
 
     fn statistics(&self) -> StatisticsAdvice {
@@ -41,7 +41,7 @@ impl EngineAdvice for Postgres {
             list: "End these sessions before the run: `SELECT pid, application_name, state, xact_start FROM \
                 pg_stat_activity` lists them, `pg_blocking_pids(pid)` shows which of them block a session.",
             end: ("pg_terminate_backend(", ")"),
-            idle: "idle_in_transaction_session_timeout (MariaDB: idle_transaction_timeout) ends such sessions.",
+            idle: "idle_in_transaction_session_timeout ends such sessions.",
             // From the fork to the first statement's catalogue lookups: 1.5 to 4 ms on machines of 2015 to 2023; the lower end, so
             // that the estimate is no exaggeration.
             opening_cpu_ms: Some(1.5),
@@ -64,7 +64,10 @@ impl EngineAdvice for Postgres {
 
     fn spills(&self) -> SpillAdvice {
         SpillAdvice {
+            memory_is_set: true,
             setting: Some("work_mem"),
+            threshold: "1 MB/s of temporary files; red if writing and reading them would take 10 % of the statements' time even at \
+                1 GB/s, as in the page cache, and a quarter of the host's memory can hold three times the size of their files for all users",
             next: "Raise work_mem for the statements that spill (each sort and hash of each session can use this much), or create \
                 an index that provides the required order; `kelvin advise --prove` measures the gain.",
             next_of_queries: "Raise work_mem (each sort and each process of a query can use it, a hash hash_mem_multiplier \
@@ -76,7 +79,7 @@ impl EngineAdvice for Postgres {
 
     fn host(&self) -> HostAdvice {
         HostAdvice {
-            size_unit: (1024.0, "kB"),
+            size_unit: Some((1024.0, "kB")),
             memory: "shared_buffers, work_mem × users",
             huge_pages: Some("shared_buffers"),
             reads_page_cache: true,
@@ -85,9 +88,9 @@ impl EngineAdvice for Postgres {
     }
 
     /// The share is that of "Resource Consumption" in the manual.
-    fn buffers(&self) -> Option<BufferPool> {
+    fn buffers(&self) -> BufferPool {
         let page = ("block_size", 8192.0);
-        Some(BufferPool { name: "the shared buffers", setting: "shared_buffers", page, share: 0.25 })
+        BufferPool { name: "the shared buffers", setting: Some("shared_buffers"), page, share: 0.25 }
     }
 
     fn experiment(&self, class: Class) -> Option<&'static str> {

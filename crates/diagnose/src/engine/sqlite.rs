@@ -6,6 +6,6 @@ pub(super) struct Sqlite;
 
 impl EngineAdvice for Sqlite {
     fn host(&self) -> HostAdvice {
-        HostAdvice { memory: "cache_size × users", ..HostAdvice::NEUTRAL }
+        HostAdvice { memory: "cache_size × users", reads_page_cache: true, ..HostAdvice::NEUTRAL }
     }
 }

@@ -60,7 +60,6 @@ impl EngineAdvice for SqlServer {
     fn spills(&self) -> SpillAdvice {
         SpillAdvice {
             place: "tempdb",
-            memory_is_set: false,
             threshold: "1 MB/s of spills by the most time-consuming statements, in pages that the server \
                 counted; never red, because the server decides how much memory a statement is granted",
             next: "A sort or hash spills when the memory granted to its statement, which the optimizer derives from its estimates of \
@@ -74,7 +73,7 @@ impl EngineAdvice for SqlServer {
 
     fn host(&self) -> HostAdvice {
         HostAdvice {
-            memory: "max server memory",
+            memory: "`max server memory`",
             can_squeeze: false,
             fills_pages: true,
             ..HostAdvice::NEUTRAL

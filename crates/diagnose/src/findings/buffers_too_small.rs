@@ -11,7 +11,7 @@ use kelvin_measure::text;
 use kelvin_observe::metric;
 
 use super::FindingDefinition;
-use crate::engine::{configured_buffers, engine_advice};
+use crate::engine::engine_advice;
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity, is_client};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -54,9 +54,9 @@ pub(super) fn database(evidence: &Evidence) -> Option<f64> {
 
 /// The setting of the buffers' size, and the bytes with which the engine's documentation begins, where the host's memory is known.
 pub(crate) fn wanted(evidence: &Evidence) -> Option<(&'static str, f64)> {
-    let pool = configured_buffers(evidence);
+    let pool = engine_advice(evidence).buffers();
     let megabyte = 1_048_576.0;
-    Some((pool.setting, (memory(evidence)? * pool.share / megabyte).floor() * megabyte))
+    Some((pool.setting?, (memory(evidence)? * pool.share / megabyte).floor() * megabyte))
 }
 
 /// Share of the sessions' time in waits for data files.
@@ -69,8 +69,9 @@ pub(super) fn waiting(evidence: &Evidence, point: u32) -> Option<f64> {
 }
 
 fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
-    let pool = configured_buffers(evidence);
-    let buffers = evidence.setting_number(pool.setting)?;
+    let pool = engine_advice(evidence).buffers();
+    let setting = pool.setting?;
+    let buffers = pool.bytes(evidence)?;
     let database = database(evidence)?;
     let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS)?;
     let reads = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
@@ -91,7 +92,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let committed = evidence.mean_of_first_known(point, metric::COMMITS).filter(|rate| *rate > 0.0);
     let mut facts = vec![
         EvidenceLine::new(format!("pages found in {}", pool.name), text::percent(hit)),
-        EvidenceLine::new(pool.setting, text::memory(buffers)),
+        EvidenceLine::new(setting, text::memory(buffers)),
         EvidenceLine::new("database", text::memory(database)),
     ];
     facts.extend(memory.map(|memory| EvidenceLine::new("memory of the host", text::memory(memory))));
@@ -121,7 +122,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
         |memory| format!("{} ({part} of the memory)", text::memory(memory * pool.share)),
     );
     let next = if room {
-        format!("Set {} to {enough}, restart the server and run again.", pool.setting)
+        format!("Set {setting} to {enough}, restart the server and run again.")
     } else {
         "State with the result that the database is larger than its buffers, and compare it only with \
         results of such databases; data-in-page-cache shows what served the reads."
@@ -191,6 +192,7 @@ mod tests {
     fn innodbs_buffer_pool_is_meant_by_its_own_name() {
         let pool = |bytes: &str| {
             Staged::new()
+                .environment(serde_json::json!({ "engine": "mysql" }))
                 .setting("innodb_buffer_pool_size", bytes)
                 .setting("innodb_page_size", "16384")
                 .relations(CaptureTime::After, Vec::new(), 500 << 20)

@@ -6,7 +6,7 @@ use kelvin_measure::text;
 use kelvin_observe::metric;
 
 use super::{FindingDefinition, buffers_too_small};
-use crate::engine::configured_buffers;
+use crate::engine::engine_advice;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition = FindingDefinition {
@@ -32,7 +32,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     let device = evidence.file_location("data")?.device.as_ref()?;
     let pages = evidence.mean_of_first_known(point, metric::BUFFER_READS)?;
     let hits = evidence.mean_of_first_known(point, metric::BUFFER_HITS).unwrap_or(0.0);
-    let pool = configured_buffers(evidence);
+    let pool = engine_advice(evidence).buffers();
     if pages < FEW || pages / (pages + hits) < MISSED {
         return None;
     }
@@ -43,7 +43,7 @@ fn of_point(evidence: &Evidence, point: u32) -> Option<Finding> {
     }
     let database = buffers_too_small::database(evidence);
     // A database within its buffers is only filling them.
-    let buffers = evidence.setting_number(pool.setting);
+    let buffers = pool.bytes(evidence);
     if database.zip(buffers).is_some_and(|(bytes, buffers)| bytes <= buffers) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Does InnoDB bypass the kernel's page cache?
 
 use super::{FindingDefinition, buffers_too_small, setting};
-use crate::engine::configured_buffers;
+use crate::engine::engine_advice;
 use crate::{Effect, Evidence, EvidenceLine, Finding, Severity};
 use kelvin_measure::text;
 
@@ -21,12 +21,12 @@ fn find(evidence: &Evidence) -> Vec<Finding> {
         (None, Some(method)) => ("innodb_flush_method", method),
     };
     let value = if value.is_empty() { "FSYNC".to_owned() } else { value };
-    let pool = configured_buffers(evidence);
-    let buffers = evidence.setting_number(pool.setting);
+    let pool = engine_advice(evidence).buffers();
+    let buffers = pool.bytes(evidence);
     let database = buffers_too_small::database(evidence);
     let beyond = database.zip(buffers).is_some_and(|(database, buffers)| database > buffers);
     let mut facts = vec![EvidenceLine::new(name, value.to_lowercase())];
-    facts.extend(buffers.map(|bytes| EvidenceLine::new(pool.setting, text::memory(bytes))));
+    facts.extend(pool.size(evidence));
     facts.extend(database.map(|bytes| EvidenceLine::new("database", text::memory(bytes))));
     vec![Finding {
         id: ABOUT.id,
@@ -59,7 +59,8 @@ mod tests {
     use super::*;
 
     fn severity(settings: &[(&str, &str)], database: u64) -> Option<Severity> {
-        let staged = Staged::new().setting("innodb_buffer_pool_size", "134217728").relations(
+        let mysql = Staged::new().environment(serde_json::json!({ "engine": "mysql" }));
+        let staged = mysql.setting("innodb_buffer_pool_size", "134217728").relations(
             CaptureTime::After,
             Vec::new(),
             database,

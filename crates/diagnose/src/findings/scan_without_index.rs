@@ -112,8 +112,8 @@ fn reads(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
         2.8)"
             .into(),
         next: "Compare the tables' indexes with those that `kelvin build tproc-c` creates, and look at the \
-            plans of the statements: an index is missing, or a different one is used; `analyze` tables \
-            without statistics."
+            plans of the statements: an index is missing, or a different one is used; the statistics of a \
+            table may be missing."
             .into(),
     })
 }
@@ -311,7 +311,7 @@ fn finding(evidence: &Evidence, scanned: &Scanned) -> Finding {
     let next = if dropped.is_empty() {
         format!(
             "Look at the plans of the statements that read {table} (`explain`), compare its indexes with the \
-            workload's, and create the missing one; `analyze` the table if it has no statistics."
+            workload's, and create the missing one; the table's statistics may be missing."
         )
     } else {
         format!("Create {} on {table} again and repeat the run.", dropped.join(", "))

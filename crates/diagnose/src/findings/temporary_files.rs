@@ -79,10 +79,12 @@ fn of_point(evidence: &Evidence, point: &PointEvidence) -> Option<Finding> {
     spilled.sort_by_key(|one| std::cmp::Reverse(one.temporary_bytes));
     let engine = engine_advice(evidence).spills();
     let seconds = evidence.window(point.point)?.seconds().max(f64::MIN_POSITIVE);
-    // Where the server does not count them in all, it counts them by statement.
-    let rate = evidence.mean(point.point, metric::TEMPORARY_BYTES).unwrap_or_else(|| {
+    // A server that does not count them in all counts them by statement.
+    let rate = if evidence.unit(metric::TEMPORARY_BYTES).is_some() {
+        evidence.mean(point.point, metric::TEMPORARY_BYTES)?
+    } else {
         spilled.iter().filter_map(|one| one.temporary_bytes).sum::<u64>() as f64 / seconds
-    });
+    };
     if rate < RATE {
         return None;
     }

@@ -7,7 +7,7 @@ use kelvin_measure::text;
 use kelvin_observe::metric;
 
 use super::{FindingDefinition, buffers_too_small};
-use crate::engine::{BufferPool, configured_buffers};
+use crate::engine::{BufferPool, engine_advice};
 use crate::{Effect, EffectBasis, Evidence, EvidenceLine, Finding, Severity};
 
 pub(super) const ABOUT: FindingDefinition =
@@ -87,7 +87,7 @@ impl Misses {
             let kb = evidence.mean(point, &metric::disk(&device, "rkb_s"))?;
             Some((device, kb * 1024.0))
         });
-        let pool = configured_buffers(evidence);
+        let pool = engine_advice(evidence).buffers();
         let page_bytes = pool.page_bytes(evidence);
         (!missed.is_nan()).then_some(Self { database, memory, pool, page_bytes, reads, missed, delivered })
     }
@@ -108,8 +108,7 @@ impl Misses {
             EvidenceLine::new("database / memory", times),
             EvidenceLine::new(format!("pages found in {}", self.pool.name), found),
         ];
-        let buffers = evidence.setting_number(self.pool.setting);
-        facts.extend(buffers.map(|size| EvidenceLine::new(self.pool.setting, text::memory(size))));
+        facts.extend(self.pool.size(evidence));
         let requested = format!("{} per second", text::rounded(self.reads));
         facts.push(EvidenceLine::new("pages requested from the kernel", requested));
         facts.extend(self.delivered.iter().map(|(device, bytes)| {

@@ -17,7 +17,7 @@ const LARGE: u64 = 10_000;
 
 pub(super) fn remedies(evidence: &Evidence) -> Vec<Remedy> {
     let mut all = Vec::new();
-    if engine_advice(evidence).sql().repeats_indexes {
+    if engine_advice(evidence).sql().proposes_indexes {
         all.extend(missing(evidence));
         all.extend(gone(evidence));
     }

@@ -31,16 +31,16 @@ pub(super) fn remedies(evidence: &Evidence, found: &[Finding]) -> Vec<Remedy> {
 }
 
 /// Bytes as the engine's settings take them, whatever unit the setting has.
-fn size(evidence: &Evidence, bytes: f64) -> String {
-    let (unit, name) = engine_advice(evidence).host().size_unit;
-    format!("{:.0}{name}", bytes / unit)
+fn size(evidence: &Evidence, bytes: f64) -> Option<String> {
+    let (unit, name) = engine_advice(evidence).host().size_unit?;
+    Some(format!("{:.0}{name}", bytes / unit))
 }
 
 /// A setting with a size. Both sides of a comparison state it, so both need its present value.
 fn sized(evidence: &Evidence, name: &str, bytes: f64) -> Option<(String, Change)> {
     let before = evidence.setting_number(name).filter(|now| *now >= 0.0)?;
     let change =
-        Change::Setting { name: name.into(), before: size(evidence, before), value: size(evidence, bytes) };
+        Change::Setting { name: name.into(), before: size(evidence, before)?, value: size(evidence, bytes)? };
     (bytes > before)
         .then(|| (format!("{name} = {} (now {})", text::memory(bytes), text::memory(before)), change))
 }

@@ -2,7 +2,6 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{ArgAction, Args};
-use kelvin_database::EngineKind;
 use kelvin_run::Spec;
 use kelvin_run::spec::{LogFile, TargetName, Work};
 use kelvin_workload::pgbench::{Options, PartitionMethod, ScriptChoice};
@@ -56,7 +55,7 @@ impl ConnectionArgs {
         if host.is_none() && port.is_none() && username.is_none() && dbname.is_none() {
             return Ok(None);
         }
-        let mut url = format!("{}://", EngineKind::Postgres.as_str());
+        let mut url = String::from("postgres://");
         if let Some(user) = username {
             url.push_str(&format!("{}@", escaped(user)));
         }

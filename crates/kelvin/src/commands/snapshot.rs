@@ -66,8 +66,10 @@ pub(super) fn save_present(
     let found = find_workload(engine);
     let data = found.as_ref().map(|chosen| chosen.get().data(engine)).transpose()?.flatten();
     // Nothing is built here: data that cannot be saved is refused.
-    let kept = data.clone().map(|data| kelvin_workload::WorkloadData { can_be_built: false, ..data });
-    let options = ResetOptions::read(opened.place.as_ref(), engine, kept.as_ref())?;
+    let options = ResetOptions {
+        can_be_built: None,
+        ..ResetOptions::read(opened.place.as_ref(), engine, data.as_ref())?
+    };
     let (chosen, why) = reset::choose_method(asked, &options).map_err(|why| anyhow!(why))?;
     let reset::ChosenReset::Snapshot(way) = chosen else { bail!("a reload saves no snapshot") };
     let store = snapshot_store(opened.place.as_ref(), way)?;

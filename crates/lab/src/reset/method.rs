@@ -18,8 +18,8 @@ pub struct ResetOptions {
     pub methods: Option<SnapshotMethods>,
     /// Whether the server is managed.
     pub managed: bool,
-    /// Whether the workload can build its data.
-    pub can_be_built: bool,
+    /// Whether the workload can build its data; `None` where that would be no answer, as for a snapshot to be kept.
+    pub can_be_built: Option<bool>,
     /// Tables in the database that do not belong to the workload.
     pub foreign: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl ResetOptions {
         let ours = |table: &String| data.is_none_or(|data| data.tables.contains(&table.as_str()));
         Ok(Self {
             foreign: home(engine)?.tables()?.into_iter().filter(|table| !ours(table)).collect(),
-            can_be_built: data.is_some_and(|data| data.can_be_built),
+            can_be_built: Some(data.is_some_and(|data| data.can_be_built)),
             methods: place.snapshot_methods()?,
             managed: place.is_managed(),
         })
@@ -105,14 +105,15 @@ fn fastest(options: &ResetOptions) -> Result<(ChosenReset, String), String> {
 
 /// The fallback where no snapshot is possible, for the reason `why`.
 fn reloaded(options: &ResetOptions, why: String) -> Result<(ChosenReset, String), String> {
-    match reload(options) {
-        Ok(()) => Ok((ChosenReset::Reload, why)),
-        Err(no_reload) => Err(format!("{why}; no reload: {no_reload}")),
+    match (options.can_be_built, reload(options)) {
+        (None, _) => Err(why),
+        (Some(_), Ok(())) => Ok((ChosenReset::Reload, why)),
+        (Some(_), Err(no_reload)) => Err(format!("{why}; no reload: {no_reload}")),
     }
 }
 
 fn reload(options: &ResetOptions) -> Result<(), String> {
-    if options.can_be_built {
+    if options.can_be_built == Some(true) {
         return Ok(());
     }
     Err("kelvin did not build these data and cannot rebuild them".into())
@@ -155,7 +156,7 @@ mod tests {
     }
 
     fn options(methods: SnapshotMethods) -> ResetOptions {
-        ResetOptions { methods: Some(methods), managed: false, can_be_built: true, foreign: Vec::new() }
+        ResetOptions { methods: Some(methods), managed: false, can_be_built: Some(true), foreign: Vec::new() }
     }
 
     fn without_dump() -> ResetOptions {
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(auto(&options(server())), snapshot(SnapshotMethod::Template));
         assert_eq!(auto(&options(without_template())), snapshot(SnapshotMethod::Dump));
         assert_eq!(auto(&without_dump()), Ok(ChosenReset::Reload));
-        let error = auto(&ResetOptions { can_be_built: false, ..without_dump() }).unwrap_err();
+        let error = auto(&ResetOptions { can_be_built: Some(false), ..without_dump() }).unwrap_err();
         assert!(
             error.contains("CREATEDB") && error.contains("pg_dump") && error.contains("did not build"),
             "{error}"
@@ -186,8 +187,9 @@ mod tests {
         let none = ResetOptions { methods: None, foreign: vec!["invoices".into()], ..options(server()) };
         assert_eq!(auto(&none), Ok(ChosenReset::Reload));
         assert!(choose_method(ResetMethod::Files, &none).unwrap_err().contains("no snapshots"));
-        let error = auto(&ResetOptions { can_be_built: false, ..none }).unwrap_err();
+        let error = auto(&ResetOptions { can_be_built: Some(false), ..none.clone() }).unwrap_err();
         assert!(error.contains("no snapshots") && error.contains("did not build"), "{error}");
+        assert_eq!(auto(&ResetOptions { can_be_built: None, ..none }).unwrap_err(), NO_SNAPSHOTS);
     }
 
     #[test]
@@ -232,7 +234,11 @@ mod tests {
             (ResetMethod::Dump, options(file()), "a file needs no dump"),
             (ResetMethod::Files, options(server()), "not kelvin's server"),
             (ResetMethod::Template, options(without_template()), "CREATEDB"),
-            (ResetMethod::Reload, ResetOptions { can_be_built: false, ..options(server()) }, "did not build"),
+            (
+                ResetMethod::Reload,
+                ResetOptions { can_be_built: Some(false), ..options(server()) },
+                "did not build",
+            ),
         ] {
             let error = choose_method(asked, &options).unwrap_err();
             assert!(error.contains(word), "{error}");

@@ -162,19 +162,17 @@ fn restore_data(task: &Task<'_>, around: &mut dyn ResetContext) -> Result<(Needs
             methods.naming().next().unwrap_or_default()
         )));
     }
-    let all = if named.is_some() { task.place.snapshots()? } else { Vec::new() };
-    let (chosen, why) = match all.iter().find(|about| Some(about.name.as_str()) == named) {
-        Some(about) => (ChosenReset::Snapshot(about.way), "as it was saved".to_owned()),
-        None => choose_method(task.reset.how, &options).map_err(ResetError::Refused)?,
-    };
-    let way = match (chosen, named) {
-        (ChosenReset::Snapshot(way), _) => way,
-        (ChosenReset::Reload, None) => return reload(task, around, &why),
-        (ChosenReset::Reload, Some(name)) => {
+    let (chosen, why) = if let Some(name) = named {
+        let all = task.place.snapshots()?;
+        let about = all.iter().find(|about| about.name == name).ok_or_else(|| {
             let why = format!("there is no snapshot {name}; `kelvin snapshot list` lists the snapshots");
-            return Err(ResetError::Refused(why));
-        }
+            ResetError::Refused(why)
+        })?;
+        (ChosenReset::Snapshot(about.way), "as it was saved".to_owned())
+    } else {
+        choose_method(task.reset.how, &options).map_err(ResetError::Refused)?
     };
+    let ChosenReset::Snapshot(way) = chosen else { return reload(task, around, &why) };
     let keeper = task.place.snapshot_store(way)?.ok_or_else(|| {
         ResetError::Refused(format!("reset method {way} is not available for {}", task.engine.describe()))
     })?;

@@ -3,7 +3,6 @@
 
 use kelvin_host::disk::DiskCounters;
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use kelvin_host::{SystemTree, Ticks};
@@ -44,8 +43,7 @@ impl QuiesceResult {
 /// Counters of the machine since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counters {
-    busy: u64,
-    all: u64,
+    ticks: Ticks,
     sectors: u64,
 }
 
@@ -76,8 +74,7 @@ pub(super) fn wait_until_quiet(
 
 /// What was not quiet between two readings.
 fn unquiet(old: Counters, new: Counters, seconds: f64) -> Option<String> {
-    let all = new.all.saturating_sub(old.all).max(1) as f64;
-    let busy = new.busy.saturating_sub(old.busy) as f64 / all;
+    let busy = new.ticks.shares_since(old.ticks).map_or(0.0, |shares| shares.taken);
     let megabytes = new.sectors.saturating_sub(old.sectors) as f64 * 512.0 / 1e6 / seconds.max(0.001);
     let mut what = Vec::new();
     if busy > BUSY {
@@ -90,11 +87,11 @@ fn unquiet(old: Counters, new: Counters, seconds: f64) -> Option<String> {
 }
 
 fn counters() -> Option<Counters> {
-    let processors = Ticks::parse(&fs::read_to_string("/proc/stat").ok()?)?;
     let tree = SystemTree::default();
+    let ticks = Ticks::read(&tree)?;
     // Without a table of disks, their traffic counts as zero.
     let sectors = disks(&DiskCounters::all(&tree), &|name| tree.has(format!("/sys/block/{name}")));
-    Some(Counters { busy: processors.taken(), all: processors.all, sectors })
+    Some(Counters { ticks, sectors })
 }
 
 /// Sectors read and written by whole disks. The I/O of a partition is included in that of its disk, and the I/O of a
@@ -118,16 +115,20 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let tree = SystemTree::at(root.path());
         assert_eq!(disks(&DiskCounters::all(&tree), &|_| true), 0);
-        fs::create_dir(root.path().join("proc")).unwrap();
-        fs::write(root.path().join("proc/diskstats"), DISKS).unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        std::fs::write(root.path().join("proc/diskstats"), DISKS).unwrap();
         assert_eq!(disks(&DiskCounters::all(&tree), &|name| name != "sda1"), 300);
     }
 
     #[test]
     fn what_is_not_quiet_is_named() {
-        let old = Counters { busy: 0, all: 0, sectors: 0 };
-        assert_eq!(unquiet(old, Counters { busy: 5, all: 100, sectors: 1000 }, 0.5), None);
-        let loud = Counters { busy: 50, all: 100, sectors: 100_000 };
+        let at = |busy: u64, sectors| {
+            let ticks = Ticks::parse(&format!("cpu  {busy} 0 0 {}", 100 - busy)).unwrap();
+            Counters { ticks, sectors }
+        };
+        let old = Counters { ticks: Ticks::default(), sectors: 0 };
+        assert_eq!(unquiet(old, at(5, 1000), 0.5), None);
+        let loud = at(50, 100_000);
         assert_eq!(unquiet(old, loud, 0.5).as_deref(), Some("CPUs 50 % busy, disks at 102 MB/s"));
         // Decreasing counters (a suspended machine) are no noise.
         assert_eq!(unquiet(loud, old, 0.5), None);

@@ -66,7 +66,7 @@ impl Counters {
             at: Instant::now(),
             server,
             client: if embedded { 0.0 } else { kelvin_observe::cpu_time().as_secs_f64() },
-            idle: idle.map_or(0, |all| all.idle) as f64 / ticks,
+            idle: idle.map_or(0, Ticks::idle) as f64 / ticks,
             own: device.and_then(|(_, number)| group.io(number)),
             all: stat.map(|(flow, _)| flow),
             busy: stat.map_or(0.0, |(_, busy)| busy),

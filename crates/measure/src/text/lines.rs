@@ -84,7 +84,7 @@ pub fn hanging(lead: &str, text: &str, indent: usize, width: usize) -> Vec<Strin
         line.push_str(word);
         used += word.chars().count();
     }
-    line.truncate(line.trim_end_matches(' ').len());
+    line.truncate(line.trim_end_matches(' ').len().max(if lines.is_empty() { lead.len() } else { 0 }));
     lines.push(line);
     lines
 }
@@ -109,7 +109,7 @@ mod tests {
     fn sentences_break_between_words() {
         assert_eq!(wrap("", "one two  three", 7), ["one two", "three"]);
         assert_eq!(wrap("- ", "one two three", 7), ["- one", "  two", "  three"]);
-        assert_eq!(wrap("", "", 7), [""]);
+        assert_eq!([wrap("", "", 7), wrap("- ", "", 7)], [[""], ["- "]]);
         assert_eq!(wrap("", "exceptional words", 7), ["exceptional", "words"]);
         assert_eq!(hanging("  ", "a  b one two", 4, 9), ["  a  b", "    one", "    two"]);
         assert_eq!([cut("abc", 3), cut("a\x1bcd", 3)], ["abc", "a …"]);

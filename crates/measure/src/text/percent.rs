@@ -10,7 +10,8 @@ pub fn percent(share: f64) -> String {
     if percent.abs() < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// A share of one with a fixed number of decimals, as in the columns of a table: "50 %", "1.4 %".
+/// A share of one with a fixed number of decimals, as in the columns of a table: "50 %", "1.4 %"; a dash for none and for what
+/// is not a number.
 pub fn fixed_percent(share: Option<f64>, decimals: usize) -> String {
     let share = share.filter(|share| !share.is_nan());
     share.map_or_else(|| NONE.into(), |share| format!("{:.decimals$} %", share * 100.0))

@@ -9,7 +9,7 @@ use super::counter::{Counter, figure, ratio};
 use super::{Collector, Registry};
 use crate::metric;
 use kelvin_host::bytes::{lines, number, words};
-use kelvin_host::{Buffer, KernelFile, SystemTree, cpu_times};
+use kelvin_host::{Buffer, GUEST, KernelFile, SystemTree, cpu_times};
 
 /// The states of a CPU in the order of /proc/stat, each with its help.
 pub(crate) const SHARES: [(&str, &str); 8] = [
@@ -22,7 +22,6 @@ pub(crate) const SHARES: [(&str, &str); 8] = [
     ("softirq", "share of CPU time in soft interrupts"),
     ("steal", "share of CPU time stolen by the hypervisor"),
 ];
-const GUEST: usize = 8;
 const BUSY: usize = 9;
 /// The eight shares, the guests', and what was neither idle nor waiting.
 const WIDTH: usize = 10;

@@ -66,11 +66,11 @@ impl SeenCharts {
         self.charts.iter().map(|chart| chart.title.clone()).collect()
     }
 
-    /// The CSS classes of wait classes, with their colours in the chart.
-    pub(super) fn class_colours(&self) -> BTreeMap<String, String> {
+    /// The colours of wait classes in the chart.
+    pub(super) fn class_colours(&self) -> BTreeMap<&str, usize> {
         let chart = self.charts.iter().find(|chart| chart.title == WAIT_CLASSES);
         let colours = chart.into_iter().flat_map(|chart| chart.names.iter().zip(&chart.colours));
-        colours.map(|(class, colour)| (class.clone(), format!("c{colour}"))).collect()
+        colours.map(|(class, colour)| (class.as_str(), *colour)).collect()
     }
 
     /// Whether there was an occurrence of this kind.

@@ -61,8 +61,8 @@ pub(super) struct PointView<'a> {
     p99_words: Option<String>,
     /// What the sessions' waits for their client include.
     client_waits: Option<&'static str>,
-    /// The CSS classes of the sessions' wait classes.
-    class_colours: BTreeMap<String, String>,
+    /// The colours of the sessions' wait classes.
+    class_colours: BTreeMap<&'a str, usize>,
     /// Only for I/O jobs.
     io: Option<IoView>,
 }
@@ -94,7 +94,7 @@ struct IoView {
 }
 
 impl<'a> PointView<'a> {
-    pub(super) fn new(report: &RunReport, point: &'a PointReport, index: usize, charts: &Charts) -> Self {
+    pub(super) fn new(report: &RunReport, point: &'a PointReport, index: usize, charts: &'a Charts) -> Self {
         let per = report.headline_per;
         let words = report.vocabulary();
         let has = |kind: &str| charts.seen.as_ref().is_some_and(|seen| seen.has(kind));

@@ -26,8 +26,7 @@ impl MysqlServer {
     /// The managed server with this socket, if there is one.
     pub(crate) fn by_socket(manager: &Manager, config: &Config) -> Option<Self> {
         let crate::Host::Unix(socket) = &config.host else { return None };
-        // Checking every managed server takes time, so other sockets are ruled out first.
-        if !socket.starts_with(manager.base_dir()) && !socket.starts_with("/tmp") {
+        if !manager.may_have_socket(socket) {
             return None;
         }
         let found =

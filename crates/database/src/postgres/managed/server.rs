@@ -26,8 +26,7 @@ impl PostgresServer {
     /// The managed server with this socket, if there is one.
     pub(crate) fn by_socket(manager: Manager, config: &Config) -> Option<Self> {
         let Host::Unix(directory) = &config.host else { return None };
-        // Checking every managed server takes time, so other sockets are ruled out first.
-        if !directory.starts_with(manager.base_dir()) && !directory.starts_with("/tmp") {
+        if !manager.may_have_socket(directory) {
             return None;
         }
         let same = |status: &Status| {

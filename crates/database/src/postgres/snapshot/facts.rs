@@ -3,12 +3,16 @@
 use super::dump::programs;
 use crate::managed::Manager;
 use crate::postgres::PostgresEngine;
-use crate::snapshot::{NOT_MANAGED, SnapshotMethod, SnapshotMethods, clones};
+use crate::snapshot::{SnapshotMethod, SnapshotMethods, clones};
 use crate::{Engine, Result};
 
 /// Database size in bytes from which cloning the files of a stopped server is faster than copying in the running one.
 /// The copy takes a second per half gigabyte; a stop and a start take two or three seconds.
 const LARGE: u64 = 8 << 30;
+
+/// Why the files of a server cannot be copied that Kelvin does not manage.
+const NOT_MANAGED: &str =
+    "files can be copied only for SQLite and for servers that kelvin manages; use template, dump or reload";
 
 /// Facts about the database, before a method is chosen.
 #[derive(Debug, Clone, Default)]

@@ -22,7 +22,6 @@ pub(crate) struct Chart {
 
 /// The requested seconds, on the run's clock.
 pub(crate) struct Grid {
-    pub(super) point: u32,
     open: Nanos,
     first: i64,
     count: usize,
@@ -31,7 +30,7 @@ pub(crate) struct Grid {
 impl Grid {
     /// For a point, from its second `first` to before `first + count`, both since the window opened.
     pub(crate) fn new(evidence: &Evidence, point: u32, first: i64, count: usize) -> Option<Self> {
-        Some(Self { point, open: evidence.window(point)?.from, first, count })
+        Some(Self { open: evidence.window(point)?.from, first, count })
     }
 
     fn start(&self) -> Nanos {

@@ -1,7 +1,6 @@
 //! Observations of a point, second by second: for the charts and for the table of all metrics.
 
-use kelvin_diagnose::{Evidence, is_client, metric};
-use kelvin_measure::observation::WaitKind;
+use kelvin_diagnose::{Evidence, metric};
 
 use super::grid::{Chart, Grid};
 use super::host::{Disk, disks};
@@ -97,16 +96,15 @@ fn by_owner(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     })
 }
 
-/// The colour of a class by what most of its sessions wait for: common kinds have fixed colours.
-fn colour(kind: WaitKind) -> Option<usize> {
-    Some(match kind {
-        WaitKind::Cpu => 2,
-        WaitKind::DataRead | WaitKind::DataWrite | WaitKind::LogFlush => 0,
-        WaitKind::RowLock | WaitKind::Lock => 5,
-        WaitKind::Latch | WaitKind::Page | WaitKind::Log => 1,
-        WaitKind::Client => 4,
-        _ => return None,
-    })
+/// The colour of a class, the same in every chart: fixed for those that every engine has, and by the name's letters for others.
+fn colour(class: &str) -> usize {
+    match class {
+        "CPU" => 2,
+        "IO" => 0,
+        "Lock" => 5,
+        "Client" | "network" => 4,
+        other => [1, 3, 6, 7][other.bytes().map(usize::from).sum::<usize>() % 4],
+    }
 }
 
 fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
@@ -115,22 +113,12 @@ fn sessions(evidence: &Evidence, grid: &Grid) -> Option<Chart> {
     classes.retain(|(_, values)| total(values) > 0.0);
     classes.sort_by(|a, b| total(&b.1).total_cmp(&total(&a.1)));
     let rest = classes.split_off(classes.len().min(CLASSES));
-    let kinds = evidence.active(grid.point, is_client).by(|group| (group.class.clone(), group.kind));
-    let mut taken = Vec::new();
-    // Of two classes that are for the same, the larger one.
-    let fixed: Vec<Option<usize>> = classes
-        .iter()
-        .map(|(class, _)| {
-            let ((_, kind), _) = kinds.iter().find(|((of, _), _)| of == class)?;
-            let free = colour(*kind).filter(|colour| !taken.contains(colour));
-            taken.extend(free);
-            free
-        })
-        .collect();
-    let mut free = [6, 7, 4, 3, 1, 0, 5, 2].into_iter().filter(|colour| !taken.contains(colour));
     let mut columns: Vec<(String, usize, Vec<Option<f64>>)> = Vec::new();
-    for ((class, values), fixed) in classes.into_iter().zip(fixed) {
-        columns.push((class, fixed.or_else(|| free.next()).unwrap_or(8), values));
+    for (class, values) in classes {
+        // Of two classes with the same colour, the smaller one gets another.
+        let is_free = |colour: &usize| columns.iter().all(|(_, taken, _)| taken != colour);
+        let colour = [colour(&class), 6, 7, 3, 1].into_iter().find(is_free).unwrap_or(8);
+        columns.push((class, colour, values));
     }
     if let Some(others) = rest.into_iter().map(|(_, values)| values).reduce(sum) {
         columns.push(("others".into(), 8, others));

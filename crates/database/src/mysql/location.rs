@@ -100,7 +100,7 @@ mod tests {
         assert!(managed.refusal(SnapshotMethod::Template).unwrap().contains("files, dump or reload"));
         let other = methods(false, Some("no programs".into()));
         assert!(other.fastest.as_ref().unwrap_err().contains("not kelvin's server"));
-        assert!(other.refusal(SnapshotMethod::Files).unwrap().contains("servers that kelvin manages"));
+        assert!(other.refusal(SnapshotMethod::Files).unwrap().contains("a server that kelvin manages"));
         assert_eq!(other.refusal(SnapshotMethod::Dump).unwrap(), "no programs");
     }
 }

@@ -22,7 +22,8 @@ fuzz_target!(|text: &str| {
         assert!(!points.is_empty() && points.iter().all(|rate| rate.is_finite() && *rate > 0.0));
     }
     if let Some(sweep) = round_trip::<Sweep>(text) {
-        assert!(sweep.users().len() >= 4 && sweep.users().iter().all(|users| *users > 0));
+        let numbers = sweep.numbers();
+        assert!(numbers.len() >= 4 && numbers.iter().all(|number| *number > 0));
     }
     round_trip::<Slo>(text);
 });

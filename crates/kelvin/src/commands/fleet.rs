@@ -1,4 +1,4 @@
-//! `kelvin agent`, `kelvin fleet`, and the fleet of a run.
+//! `kelvin agent` and `kelvin fleet`.
 
 use anyhow::{Context, Result, bail};
 use kelvin_fleet::agent::{self, ALONE, AgentEnd, AgentOptions, AllowedIo, AllowedTargets, ClockTestHook};

@@ -38,6 +38,9 @@ pub use error::{Code, Error, ErrorClass, Result};
 pub use home::Home;
 pub use location::{DataLocation, LoadSettings, ServerDirectories};
 pub use password::Password;
+// For what is checked before there is a server: PostgreSQL's syntax of names is the wider one, and only its settings are
+// known in advance.
+pub use postgres::settings::{check_name as check_setting_name, is_read_at_start};
 pub use rows::{Cell, Rows};
 pub use session::{
     BulkLoad, BulkTable, Cancel, ColumnType, PreparedPlans, Session, Statement, TransactionControl,

@@ -368,5 +368,5 @@ pub fn cgroup(name: impl Display, column: impl Display) -> String {
 
 /// Whether a server publishes a metric up to a second late, and all at once when a load ends.
 pub fn is_late(name: &str) -> bool {
-    name.starts_with(crate::postgres::LATE_METRICS)
+    name.starts_with("postgres.")
 }

@@ -8,9 +8,6 @@ mod value;
 
 use serde::{Deserialize, Serialize};
 
-// For what is checked before there is a server: PostgreSQL's syntax of names is the wider one, and only its settings are
-// known in advance.
-pub use crate::postgres::settings::{check_name, is_read_at_start};
 pub use value::same;
 pub(crate) use value::{elements, whole_number};
 

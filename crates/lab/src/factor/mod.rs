@@ -180,7 +180,7 @@ impl Factor {
         match &self.how {
             // Which settings may be changed is known only with the server.
             FactorKind::Setting(name) => {
-                kelvin_database::settings::check_name(name).map_err(|error| error.message().to_owned())
+                kelvin_database::check_setting_name(name).map_err(|error| error.message().to_owned())
             }
             FactorKind::Kernel(key) => level::kernel_path(key).map(drop),
             FactorKind::Spec(path) => level::spec_path(path),

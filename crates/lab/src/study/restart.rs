@@ -1,6 +1,6 @@
 //! The factors that restart the server, determined without connecting to one.
 
-use kelvin_database::settings::is_read_at_start;
+use kelvin_database::is_read_at_start;
 
 use crate::factor::{Factor, FactorKind};
 

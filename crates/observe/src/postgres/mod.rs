@@ -51,9 +51,6 @@ pub use wait_kind::wait_group;
 /// The `application_name` of the observers' sessions in `pg_stat_activity`, by which they are excluded.
 pub const APPLICATION_NAME: &str = "kelvin observer";
 
-/// Prefix of the metrics that may be up to a second late, since backends publish them when they have time.
-pub(crate) const LATE_METRICS: &str = "postgres.";
-
 /// Connects to the server twice and makes the watchers.
 ///
 /// # Errors
